@@ -72,7 +72,7 @@ impl Resources {
         options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
         let builder = SessionStateBuilder::new().with_config(self.bounded(config)).with_runtime_env(runtime);
         let no_function = ReadDictionaries { takes_dictionaries: |_| false };
-        let count_classes = CountClasses { reads_least_only: |_| false };
+        let count_classes = CountClasses { reads_least_only: |_| false, replaces_sorts: true };
         let builder = builder
             .with_default_features()
             .with_physical_optimizer_rule(Arc::new(no_function))

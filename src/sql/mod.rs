@@ -260,7 +260,7 @@ fn with_placed_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         rules.push(Arc::new(ReadDictionaries { takes_dictionaries }));
     }
     if !has_rule(rules, count_classes::NAME) {
-        rules.push(Arc::new(CountClasses { reads_least_only: reads_least_size_only }));
+        rules.push(Arc::new(CountClasses { reads_least_only: reads_least_size_only, replaces_sorts: false }));
     }
     builder
 }

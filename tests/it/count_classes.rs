@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::col;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -319,4 +319,29 @@ async fn over_an_ordered_child_it_becomes_the_engines() {
     assert_eq!(over(Arc::new(sorted)).name(), "AggregateExec");
     assert_eq!(over(Arc::clone(child)).name(), OPERATOR);
     assert_eq!(Arc::clone(&operator).reset_state().unwrap().name(), OPERATOR);
+}
+
+/// What promised the order of the classes keeps it where the engine's GROUP BY takes its place.
+#[tokio::test]
+async fn the_order_of_the_classes_stays_over_another_child() {
+    let session = session(2, unbounded());
+    register(&session, 3000, 50, &mut ChaCha8Rng::seed_from_u64(6));
+    let plan = session.sql("SELECT l_diversity(p, a, b, c) FROM t").await.unwrap();
+    let mut nodes = vec![plan.create_physical_plan().await.unwrap()];
+    let operator = loop {
+        let node = nodes.pop().unwrap();
+        nodes.extend(node.children().into_iter().cloned());
+        if node.name() == OPERATOR && displayable(&*node).one_line().to_string().contains("in order") {
+            break node;
+        }
+    };
+    let child = Arc::clone(operator.children()[0]);
+    let value = child.schema().field(1).name().clone();
+    let by_value = PhysicalSortExpr::new_default(col(&value, &child.schema()).unwrap());
+    let sorted = SortExec::new([by_value].into(), child).with_preserve_partitioning(true);
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    let replaced = Arc::clone(&operator).replace_children(vec![Arc::new(sorted)], options).unwrap();
+    assert_eq!(replaced.name(), "SortExec");
+    let ordering = |plan: &Arc<dyn ExecutionPlan>| plan.output_ordering().unwrap().to_string();
+    assert_eq!(ordering(&replaced), ordering(&operator));
 }

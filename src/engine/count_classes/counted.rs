@@ -12,7 +12,7 @@ use datafusion::error::{DataFusionError, Result};
 ///
 /// Keys and values are two halves of 128 bits: an `i128` would take 8 bytes more.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted<const VALUES: usize, N: Rows> {
+pub(super) struct Counted<const VALUES: usize, N: RowCount> {
     /// The bits of the class key, or [`NULL`].
     pub(super) class: [u64; 2],
     pub(super) values: [[u64; 2]; VALUES],
@@ -20,7 +20,7 @@ pub(super) struct Counted<const VALUES: usize, N: Rows> {
 }
 
 /// A number of rows, or nothing where nobody asks for it.
-pub(super) trait Rows: Copy + Send + 'static {
+pub(super) trait RowCount: Copy + Send + 'static {
     /// One row.
     const ONE: Self;
 
@@ -32,7 +32,7 @@ pub(super) trait Rows: Copy + Send + 'static {
     fn number(self) -> Option<i64>;
 }
 
-impl Rows for i64 {
+impl RowCount for i64 {
     const ONE: Self = 1;
 
     fn of(number: i64) -> Self {
@@ -48,7 +48,7 @@ impl Rows for i64 {
     }
 }
 
-impl Rows for () {
+impl RowCount for () {
     const ONE: Self = ();
 
     fn of(_: i64) -> Self {}
@@ -60,7 +60,7 @@ impl Rows for () {
     }
 }
 
-impl<const VALUES: usize, N: Rows> Counted<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> Counted<VALUES, N> {
     /// A place that no row has taken: no `DECIMAL(38, 0)` and no NULL has these bits.
     pub(super) const NONE: Self = Self { class: [1, 1 << 63], values: [[0; 2]; VALUES], rows: N::ONE };
 
@@ -75,7 +75,7 @@ impl<const VALUES: usize, N: Rows> Counted<VALUES, N> {
 
     /// Returns the class key; of NULL, the least number of all.
     pub(super) fn class(&self) -> i128 {
-        whole(self.class)
+        joined(self.class)
     }
 
     /// Returns whether the other rows have this class and these values.
@@ -110,14 +110,15 @@ fn halves(bits: u128) -> [u64; 2] {
     [bits & u128::from(u64::MAX), bits >> 64].map(|half| u64::try_from(half).unwrap_or_default())
 }
 
-fn whole([low, high]: [u64; 2]) -> i128 {
+fn joined([low, high]: [u64; 2]) -> i128 {
     (u128::from(high) << 64 | u128::from(low)).cast_signed()
 }
 
 /// Returns whether values of this type are equal if and only if their bits are, at most 128 of them.
 pub(super) fn is_of_bits(of: &DataType) -> bool {
     let is_short = of.primitive_width().is_some_and(|width| width <= 8);
-    matches!(of, DataType::Decimal128(..)) || is_short && !of.is_floating()
+    let is_other = of.is_floating() || matches!(of, DataType::Interval(_));
+    matches!(of, DataType::Decimal128(..)) || is_short && !is_other
 }
 
 /// The bits of the values of a column of a batch.
@@ -136,10 +137,10 @@ impl Bits {
     fn of(column: &dyn Array) -> Result<Self> {
         let data = column.to_data();
         let values = match column.data_type().primitive_width() {
-            Some(1) => Values::Short(lengthened::<u8>(&data)),
-            Some(2) => Values::Short(lengthened::<u16>(&data)),
-            Some(4) => Values::Short(lengthened::<u32>(&data)),
-            Some(8) => Values::Short(lengthened::<u64>(&data)),
+            Some(1) => Values::Short(widened::<u8>(&data)),
+            Some(2) => Values::Short(widened::<u16>(&data)),
+            Some(4) => Values::Short(widened::<u32>(&data)),
+            Some(8) => Values::Short(widened::<u64>(&data)),
             Some(16) => Values::Long(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())),
             _ => return Err(unexpected_form()),
         };
@@ -157,12 +158,13 @@ impl Bits {
     }
 }
 
-fn lengthened<T: ArrowNativeType + Into<u64>>(data: &ArrayData) -> Vec<u64> {
+fn widened<T: ArrowNativeType + Into<u64>>(data: &ArrayData) -> Vec<u64> {
     data.buffer::<T>(0).iter().take(data.len()).map(|value| (*value).into()).collect()
 }
 
-fn shortened<T: ArrowNativeType + TryFrom<u64>>(bits: impl Iterator<Item = [u64; 2]>) -> Buffer {
-    bits.map(|[low, _]| T::try_from(low).unwrap_or_default()).collect()
+fn narrowed<T: ArrowNativeType + TryFrom<u64>>(bits: impl Iterator<Item = [u64; 2]>) -> Result<Buffer> {
+    let values = bits.map(|[low, _]| T::try_from(low).map_err(|_| unexpected_form()));
+    Ok(Buffer::from_vec(values.collect::<Result<Vec<T>>>()?))
 }
 
 /// Returns a column of values of a type, given as their bits.
@@ -171,11 +173,11 @@ fn column_of(of: &DataType, bits: impl ExactSizeIterator<Item = [u64; 2]> + Clon
     let nulls = bits.clone().any(|bits| bits == NULL);
     let nulls = nulls.then(|| bits.clone().map(|bits| bits != NULL).collect::<NullBuffer>());
     let values = match of.primitive_width() {
-        Some(1) => shortened::<u8>(bits),
-        Some(2) => shortened::<u16>(bits),
-        Some(4) => shortened::<u32>(bits),
-        Some(8) => shortened::<u64>(bits),
-        _ => bits.map(whole).collect(),
+        Some(1) => narrowed::<u8>(bits)?,
+        Some(2) => narrowed::<u16>(bits)?,
+        Some(4) => narrowed::<u32>(bits)?,
+        Some(8) => narrowed::<u64>(bits)?,
+        _ => bits.map(joined).collect(),
     };
     let data = ArrayData::builder(of.clone()).len(rows).add_buffer(values).nulls(nulls).build()?;
     Ok(make_array(data))
@@ -185,7 +187,7 @@ fn column_of(of: &DataType, bits: impl ExactSizeIterator<Item = [u64; 2]> + Clon
 ///
 /// # Errors
 /// An internal error for other columns.
-pub(super) fn rows_of<const VALUES: usize, N: Rows>(
+pub(super) fn rows_of<const VALUES: usize, N: RowCount>(
     columns: &[ArrayRef],
 ) -> Result<impl Iterator<Item = Counted<VALUES, N>> + use<VALUES, N>> {
     let (class, values) = columns.split_first().ok_or_else(unexpected_form)?;
@@ -201,7 +203,7 @@ pub(super) fn rows_of<const VALUES: usize, N: Rows>(
 ///
 /// # Errors
 /// An internal error for a batch of other columns.
-pub(super) fn counted_of<const VALUES: usize, N: Rows>(
+pub(super) fn counted_of<const VALUES: usize, N: RowCount>(
     batch: &RecordBatch,
 ) -> Result<impl Iterator<Item = Counted<VALUES, N>> + use<VALUES, N>> {
     let (columns, rows) = batch.columns().split_at_checked(1 + VALUES).ok_or_else(unexpected_form)?;
@@ -217,7 +219,7 @@ pub(super) fn counted_of<const VALUES: usize, N: Rows>(
 ///
 /// # Errors
 /// Those of the engine for another schema.
-pub(super) fn batch_of<const VALUES: usize, N: Rows>(
+pub(super) fn batch_of<const VALUES: usize, N: RowCount>(
     schema: &SchemaRef,
     counted: &[Counted<VALUES, N>],
 ) -> Result<RecordBatch> {

@@ -1,6 +1,6 @@
 //! Which part a row is dealt to.
 
-use super::counted::{Counted, Rows};
+use super::counted::{Counted, RowCount};
 
 /// The number of parts is 2 to the power of this.
 const PARTS_BITS: u32 = 8;
@@ -26,7 +26,7 @@ impl ClassRange {
     }
 
     /// Returns the range that has the classes of these rows, too.
-    pub(super) fn with<'a, const VALUES: usize, N: Rows>(
+    pub(super) fn with<'a, const VALUES: usize, N: RowCount>(
         self,
         rows: impl Iterator<Item = &'a Counted<VALUES, N>>,
     ) -> Self {
@@ -40,7 +40,7 @@ pub(super) enum Dealing {
     /// By ranges of classes: the first begins at a class, and each is 2 to the power of `bits` long.
     Classes { first: i128, bits: u32 },
     /// Rows of one class, by the bits of the hash behind the first so many.
-    Values { bits: u32 },
+    OneClass { bits: u32 },
 }
 
 impl Dealing {
@@ -48,11 +48,12 @@ impl Dealing {
     /// part.
     pub(super) const OF_ALL: Self = Self::Classes { first: 0, bits: KEY_BITS - PARTS_BITS };
 
-    /// Deals rows of classes in a range, which were dealt so often before.
-    pub(super) fn of_part(range: ClassRange, depth: u32) -> Self {
-        match range.greatest.wrapping_sub(range.least).cast_unsigned() {
-            0 => Self::Values { bits: depth * PARTS_BITS },
-            distance => {
+    /// Returns how to deal the rows of one of these parts, which have classes in a range.
+    pub(super) fn of_part(self, range: ClassRange) -> Self {
+        match (self, range.greatest.wrapping_sub(range.least).cast_unsigned()) {
+            (Self::OneClass { bits }, _) => Self::OneClass { bits: bits + PARTS_BITS },
+            (_, 0) => Self::OneClass { bits: 0 },
+            (_, distance) => {
                 let bits = (u128::BITS - distance.leading_zeros()).saturating_sub(PARTS_BITS);
                 Self::Classes { first: range.least, bits }
             }
@@ -60,13 +61,15 @@ impl Dealing {
     }
 
     /// Returns the index of the part of a row.
-    pub(super) fn part_of<const VALUES: usize, N: Rows>(self, counted: &Counted<VALUES, N>) -> usize {
+    pub(super) fn part_of<const VALUES: usize, N: RowCount>(self, counted: &Counted<VALUES, N>) -> usize {
         let part = match self {
             Self::Classes { first, bits } => {
                 let distance = counted.class().max(first).wrapping_sub(first).cast_unsigned();
                 usize::try_from(distance >> bits).ok()
             }
-            Self::Values { bits } => usize::try_from(counted.hash() << bits >> (u64::BITS - PARTS_BITS)).ok(),
+            Self::OneClass { bits } => {
+                usize::try_from(counted.hash() << bits >> (u64::BITS - PARTS_BITS)).ok()
+            }
         };
         part.unwrap_or(usize::MAX).min(PARTS - 1)
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
-use super::counted::{Counted, Rows};
+use super::counted::{Counted, RowCount};
 
 /// The numbers of places of the tables are 2 to the powers of these: of classes 96 KiB and 1.5 MiB, which the
 /// processor's caches hold.
@@ -19,12 +19,12 @@ const BITS: [u32; 2] = [12, 16];
 /// The rows that met another one in its place after which it is decided whether a table is of use.
 const PROBED: [usize; 2] = [1 << 14, 1 << 18];
 
-fn table<const VALUES: usize, N: Rows>(size: usize) -> Vec<Counted<VALUES, N>> {
+fn table<const VALUES: usize, N: RowCount>(size: usize) -> Vec<Counted<VALUES, N>> {
     vec![Counted::NONE; 1 << BITS[size]]
 }
 
 /// The rows of the classes that came last to each place.
-pub(super) struct FirstCounts<const VALUES: usize, N: Rows> {
+pub(super) struct FirstCounts<const VALUES: usize, N: RowCount> {
     /// Empty if every row is moved on.
     places: Vec<Counted<VALUES, N>>,
     /// Which of the two tables it is.
@@ -37,7 +37,7 @@ pub(super) struct FirstCounts<const VALUES: usize, N: Rows> {
     memory: MemoryReservation,
 }
 
-impl<const VALUES: usize, N: Rows> FirstCounts<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> FirstCounts<VALUES, N> {
     /// Creates an empty table, without places if there is no memory for them.
     pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         // Registered as spillable, so that it never takes more than a fair share; it hands rows on instead.
@@ -65,7 +65,8 @@ impl<const VALUES: usize, N: Rows> FirstCounts<VALUES, N> {
         let (before, shift) = (moved.len(), u64::BITS - BITS[self.size]);
         for counted in rows {
             let at = usize::try_from(counted.hash() >> shift).unwrap_or_default();
-            let Some(place) = self.places.get_mut(at) else {
+            let place = self.places.get_mut(at).filter(|_| !counted.is_none());
+            let Some(place) = place else {
                 moved.push(counted);
                 continue;
             };

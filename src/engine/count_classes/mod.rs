@@ -15,7 +15,7 @@
 //!
 //! # Contract
 //! The rule changes only a GROUP BY by one class key and at most [`MOST_VALUES`] columns of fixed width
-//! (numbers but floats, dates, keys) that counts rows or nothing, and a sort of its rows by the class. Each half
+//! (numbers except floats, dates, times, keys) that counts rows or nothing, and a sort of its rows by the class. Each half
 //! takes and returns what the engine's does, so either works with the engine's other half. The rows
 //! of the result are the same, in another order. Where only the least number of rows is asked, one class that
 //! has it is returned, and counting ends at the first class of one row.
@@ -23,11 +23,12 @@
 //! Memory comes from the engine's pool. Without memory for its table, the first half hands every row on;
 //! the second half spills, to few files for each thread, and deals a part that does not fit to parts.
 
+mod count_table;
 mod counted;
 mod dealing;
-mod distinct;
 mod first_counts;
 mod operator;
+mod part_files;
 mod parts;
 #[cfg(test)]
 #[path = "parts_tests.rs"]
@@ -65,6 +66,9 @@ pub(crate) const NAME: &str = "count_classes";
 pub(crate) struct CountClasses {
     /// Whether an aggregate looks only at the least of the numbers that it is given.
     pub(crate) reads_least_only: ReadsLeastOnly,
+    /// Whether sorts by the class are left out. A worker that makes the engine's GROUP BY of the operator
+    /// would miss them.
+    pub(crate) replaces_sorts: bool,
 }
 
 /// Tells aggregates that look only at the least of the numbers that they are given.
@@ -127,9 +131,12 @@ fn function_over_sizes<'a>(
 /// Returns the plan with our operator at its top or right below; `None` if it is not of this form.
 fn with_operator(
     plan: &Arc<dyn ExecutionPlan>,
-    reads_least_only: ReadsLeastOnly,
+    rule: &CountClasses,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+    if plan.name() == CountClassesExec::NAME {
+        return Ok(None);
+    }
+    if let Some(sort) = plan.downcast_ref::<SortExec>().filter(|_| rule.replaces_sorts) {
         return Ok(without_sort(sort));
     }
     let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return Ok(None) };
@@ -141,13 +148,13 @@ fn with_operator(
     let below = projection.map_or(aggregate.input(), ProjectionExec::input);
     let Some(counts) = counts_whole_classes(below) else { return Ok(None) };
     let returned = match counts.group_expr().expr() {
-        [_] if function_over_sizes(aggregate, projection).is_some_and(reads_least_only) => {
+        [_] if function_over_sizes(aggregate, projection).is_some_and(rule.reads_least_only) => {
             Returned::LeastSize
         }
         [_, _, ..] if is_by_class(aggregate) && projection.is_none() => Returned::InOrder,
         _ => return Ok(None),
     };
-    let counts = CountClassesExec::new(counts.clone()).that_returns(returned);
+    let counts = CountClassesExec::new(counts.clone()).returning(returned);
     let mut counts: Arc<dyn ExecutionPlan> = Arc::new(counts);
     if projection.is_some() {
         counts = replace_children_if_necessary(Arc::clone(aggregate.input()), vec![counts])?;
@@ -169,7 +176,7 @@ fn without_sort(sort: &SortExec) -> Option<Arc<dyn ExecutionPlan>> {
     let is_by_class = by.expr.downcast_ref::<Column>().is_some_and(|column| column.index() == 0);
     let is_whole = sort.preserve_partitioning() || sort.input().output_partitioning().partition_count() == 1;
     let is_same = is_by_class && by.options == SortOptions::default() && is_whole && sort.fetch().is_none();
-    is_same.then(|| Arc::new(CountClassesExec::new(counts.clone()).that_returns(Returned::InOrder)) as _)
+    is_same.then(|| Arc::new(CountClassesExec::new(counts.clone()).returning(Returned::InOrder)) as _)
 }
 
 /// Returns whether a GROUP BY has the classes of the rows below it as its groups.
@@ -186,7 +193,7 @@ impl PhysicalOptimizerRule for CountClasses {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let counted = plan.transform_up(|node| {
-            Ok(match with_operator(&node, self.reads_least_only)? {
+            Ok(match with_operator(&node, self)? {
                 Some(counted) => Transformed::yes(counted),
                 None => Transformed::no(node),
             })

@@ -12,12 +12,13 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateOutputMode};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, SpillMetrics,
 };
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties, SpillManager,
@@ -25,7 +26,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use futures::stream::try_unfold;
 
-use super::counted::{Counted, Rows, batch_of, counted_of, rows_of, unexpected_form};
+use super::counted::{Counted, RowCount, batch_of, counted_of, rows_of, unexpected_form};
 use super::first_counts::FirstCounts;
 use super::parts::Parts;
 use super::{MOST_VALUES, counts_classes};
@@ -40,7 +41,7 @@ pub(super) struct CountClassesExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What the half that sees every row of its classes returns.
+/// Which rows the half that returns each class, or each of its values, once returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Returned {
     /// All rows.
@@ -52,6 +53,8 @@ pub(super) enum Returned {
 }
 
 impl CountClassesExec {
+    pub(super) const NAME: &str = "CountClassesExec";
+
     /// Creates the operator in the place of an aggregate that counts the rows of classes.
     pub(super) fn new(aggregate: AggregateExec) -> Self {
         let (properties, metrics) = (Arc::clone(aggregate.properties()), ExecutionPlanMetricsSet::new());
@@ -59,13 +62,11 @@ impl CountClassesExec {
     }
 
     /// Lets the operator return its rows in this way.
-    pub(super) fn that_returns(self, returned: Returned) -> Self {
+    pub(super) fn returning(self, returned: Returned) -> Self {
         let mut properties = self.aggregate.properties().as_ref().clone();
         if returned == Returned::InOrder {
             let mut equivalence = properties.eq_properties.clone();
-            let name = self.aggregate.schema().field(0).name().clone();
-            let class = Arc::new(Column::new(&name, 0));
-            equivalence.add_ordering([PhysicalSortExpr::new(class, SortOptions::default())]);
+            equivalence.add_ordering([by_class(&self.aggregate)]);
             properties.set_eq_properties(equivalence);
         }
         Self { returned, properties: Arc::new(properties), ..self }
@@ -75,11 +76,21 @@ impl CountClassesExec {
     /// order of the classes that is the aggregate itself, whose rows have this order, too.
     fn in_place_of(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let aggregate = plan.downcast_ref::<AggregateExec>().ok_or_else(unexpected_form)?;
-        if !counts_classes(aggregate) {
-            return Ok(plan);
+        match counts_classes(aggregate) {
+            true => Ok(Arc::new(Self::new(aggregate.clone()).returning(self.returned))),
+            false if self.returned == Returned::InOrder => {
+                let sort = SortExec::new(LexOrdering::from([by_class(aggregate)]), plan);
+                Ok(Arc::new(sort.with_preserve_partitioning(true)))
+            }
+            false => Ok(plan),
         }
-        Ok(Arc::new(Self::new(aggregate.clone()).that_returns(self.returned)))
     }
+}
+
+/// Returns the order of the rows of an aggregate by their class.
+fn by_class(aggregate: &AggregateExec) -> PhysicalSortExpr {
+    let class = Column::new(aggregate.schema().field(0).name(), 0);
+    PhysicalSortExpr::new(Arc::new(class), SortOptions::default())
 }
 
 impl DisplayAs for CountClassesExec {
@@ -91,7 +102,7 @@ impl DisplayAs for CountClassesExec {
                 Returned::InOrder => ", in order",
                 Returned::LeastSize => ", of the least size",
             };
-            write!(f, "CountClassesExec{returned}: ")?;
+            write!(f, "{}{returned}: ", Self::NAME)?;
         }
         self.aggregate.fmt_as(form, f)
     }
@@ -99,7 +110,7 @@ impl DisplayAs for CountClassesExec {
 
 impl ExecutionPlan for CountClassesExec {
     fn name(&self) -> &'static str {
-        "CountClassesExec"
+        Self::NAME
     }
 
     fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {
@@ -161,7 +172,7 @@ impl ExecutionPlan for CountClassesExec {
 
 impl CountClassesExec {
     /// Executes the operator over rows with so many values.
-    fn execute_of<const VALUES: usize, N: Rows>(
+    fn execute_of<const VALUES: usize, N: RowCount>(
         &self,
         partition: usize,
         context: &Arc<TaskContext>,
@@ -204,14 +215,14 @@ impl CountClassesExec {
 }
 
 /// Rows that wait to be returned in batches, from the last to the first.
-struct Output<const VALUES: usize, N: Rows> {
+struct Output<const VALUES: usize, N: RowCount> {
     schema: SchemaRef,
     rows: Vec<Counted<VALUES, N>>,
     batch: usize,
     metrics: BaselineMetrics,
 }
 
-impl<const VALUES: usize, N: Rows> Output<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> Output<VALUES, N> {
     fn new(schema: SchemaRef, metrics: BaselineMetrics, context: &TaskContext) -> Self {
         Self { schema, rows: Vec::new(), batch: context.session_config().batch_size(), metrics }
     }
@@ -232,7 +243,7 @@ impl<const VALUES: usize, N: Rows> Output<VALUES, N> {
 }
 
 /// The half that sees rows.
-struct First<const VALUES: usize, N: Rows> {
+struct First<const VALUES: usize, N: RowCount> {
     input: SendableRecordBatchStream,
     columns: Vec<Arc<dyn PhysicalExpr>>,
     counts: FirstCounts<VALUES, N>,
@@ -240,7 +251,7 @@ struct First<const VALUES: usize, N: Rows> {
     has_ended: bool,
 }
 
-impl<const VALUES: usize, N: Rows> First<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> First<VALUES, N> {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let _timer = self.output.metrics.elapsed_compute().timer();
         let columns = self.columns.iter().map(|column| column.evaluate(batch)?.into_array(batch.num_rows()));
@@ -285,7 +296,7 @@ async fn let_others_run() {
 }
 
 /// The half that sees every row of its classes.
-struct Last<const VALUES: usize, N: Rows> {
+struct Last<const VALUES: usize, N: RowCount> {
     /// `None` when it has ended.
     input: Option<SendableRecordBatchStream>,
     /// `None` when all were counted, or a class of one row was found and nothing else is asked.
@@ -295,7 +306,7 @@ struct Last<const VALUES: usize, N: Rows> {
     output: Output<VALUES, N>,
 }
 
-impl<const VALUES: usize, N: Rows> Last<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> Last<VALUES, N> {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(parts) = &mut self.parts else { return self.output.next() };
         if let Some(mut input) = self.input.take() {

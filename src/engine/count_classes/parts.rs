@@ -6,13 +6,14 @@
 //! smaller ranges or, if it is one class, by the hash of the values. Rows that lie in a part more than
 //! once are added up now and then, so that of each at most four are held on average.
 //!
-//! Without memory, all parts go to one spill file, part after part. The files are read side by side: the
-//! next batch of each is that of the next part. Many files are merged into one that has this form, too. A
-//! part of the files that is too large for the memory is dealt to parts of its own, too.
+//! Without memory, all parts go to one spill file, part after part (`part_files.rs`). The files are read side by
+//! side: the next batches of each are those of the next part. Many files are merged into one that has this
+//! form, too. A part of the files that is too large for the memory is dealt to parts of its own, too.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SpillFile};
@@ -20,9 +21,10 @@ use datafusion::physical_plan::SpillManager;
 use datafusion::physical_plan::metrics::Time;
 use futures::StreamExt;
 
-use super::counted::{Counted, Rows, batch_of, counted_of};
+use super::count_table::CountTable;
+use super::counted::{Counted, RowCount, counted_of};
 use super::dealing::{ClassRange, Dealing, PARTS};
-use super::distinct::Distinct;
+use super::part_files::{BATCH, PartWriter, is_last_of_part};
 
 /// How often parts may be dealt to parts.
 const DEEPEST: u32 = 5;
@@ -43,18 +45,18 @@ const MERGED: usize = 16;
 const FIRST_ADD_UP: usize = 1 << 14;
 
 /// Rows of one part, in chunks, because a vector that grows is copied.
-struct Part<const VALUES: usize, N: Rows> {
+struct Part<const VALUES: usize, N: RowCount> {
     full: Vec<Vec<Counted<VALUES, N>>>,
     last: Vec<Counted<VALUES, N>>,
 }
 
-impl<const VALUES: usize, N: Rows> Default for Part<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> Default for Part<VALUES, N> {
     fn default() -> Self {
         Self { full: Vec::new(), last: Vec::new() }
     }
 }
 
-impl<const VALUES: usize, N: Rows> Part<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> Part<VALUES, N> {
     fn push(&mut self, counted: Counted<VALUES, N>) {
         if self.last.len() == CHUNK {
             self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(CHUNK)));
@@ -77,7 +79,7 @@ impl<const VALUES: usize, N: Rows> Part<VALUES, N> {
 }
 
 /// Returns the bytes that are needed to count the rows of a part.
-fn bytes_to_count<const VALUES: usize, N: Rows>(rows: usize) -> usize {
+fn bytes_to_count<const VALUES: usize, N: RowCount>(rows: usize) -> usize {
     4 * rows * size_of::<Counted<VALUES, N>>()
 }
 
@@ -91,7 +93,7 @@ struct Spilled {
 }
 
 /// The parts; see the [module](self).
-pub(super) struct Parts<const VALUES: usize, N: Rows> {
+pub(super) struct Parts<const VALUES: usize, N: RowCount> {
     dealing: Dealing,
     parts: Vec<Part<VALUES, N>>,
     /// The rows of all parts in memory, and the number of them above which they are added up.
@@ -99,7 +101,7 @@ pub(super) struct Parts<const VALUES: usize, N: Rows> {
     add_up_above: usize,
     /// The part that is counted next.
     next: usize,
-    distinct: Distinct<VALUES, N>,
+    table: CountTable<VALUES, N>,
     /// Whether the rows of a part are sorted.
     in_order: bool,
     memory: MemoryReservation,
@@ -117,7 +119,7 @@ pub(super) struct Parts<const VALUES: usize, N: Rows> {
     elapsed: Time,
 }
 
-impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
     /// Creates parts without rows.
     pub(super) fn new(spills: SpillManager, pool: &Arc<dyn MemoryPool>, elapsed: Time) -> Self {
         let consumer = MemoryConsumer::new(FILE).with_can_spill(true);
@@ -127,7 +129,7 @@ impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
             held: 0,
             add_up_above: FIRST_ADD_UP,
             next: 0,
-            distinct: Distinct::default(),
+            table: CountTable::default(),
             in_order: false,
             memory: consumer.register(pool),
             spills,
@@ -176,22 +178,31 @@ impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
         Ok(())
     }
 
-    /// Returns an upper bound of the bytes that are held, and that adding a part up takes.
+    /// Returns an upper bound of the bytes that are held, and that counting a part takes.
     fn bytes(&self) -> usize {
         let largest = self.parts.iter().map(Part::len).max().unwrap_or_default();
         let held = (self.held + self.held.min(PARTS * CHUNK)) * size_of::<Counted<VALUES, N>>();
-        held + bytes_to_count::<VALUES, N>(largest)
+        held + bytes_to_count::<VALUES, N>(largest.min(DEALT))
     }
 
-    /// Leaves one row of each kind, if the largest part shows that this halves what is held.
+    /// Adds the rows of a part up, if there is memory for it.
+    fn add_up_part(&mut self, at: usize) {
+        let rows = self.parts[at].len();
+        let needed = self.bytes() + bytes_to_count::<VALUES, N>(rows);
+        if rows > DEALT && self.memory.try_resize(needed).is_err() {
+            return;
+        }
+        self.table.add_all(std::mem::take(&mut self.parts[at]).into_rows());
+        self.held -= rows - self.table.len();
+        self.table.take().for_each(|counted| self.parts[at].push(counted));
+    }
+
+    /// Leaves one row of each class and value, if the largest part shows that this halves what is held.
     fn add_up_if_it_pays(&mut self) {
-        let Some(sample) = self.parts.iter_mut().max_by_key(|part| part.len()) else { return };
-        let before = sample.len();
-        self.distinct.add_all(std::mem::take(sample).into_rows());
-        let after = self.distinct.len();
-        self.distinct.take().for_each(|counted| sample.push(counted));
-        self.held -= before - after;
-        if after < before / 2 {
+        let largest = (0..PARTS).max_by_key(|at| self.parts[*at].len()).unwrap_or_default();
+        let before = self.parts[largest].len();
+        self.add_up_part(largest);
+        if self.parts[largest].len() < before / 2 {
             self.add_up();
             self.add_up_above = self.add_up_above.max(3 * self.held);
         } else {
@@ -199,55 +210,57 @@ impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
         }
     }
 
-    /// Leaves one row of each kind.
+    /// Leaves one row of each class and value.
     fn add_up(&mut self) {
-        self.held = 0;
-        for part in &mut self.parts {
-            self.distinct.add_all(std::mem::take(part).into_rows());
-            self.held += self.distinct.len();
-            self.distinct.take().for_each(|counted| part.push(counted));
-        }
+        (0..PARTS).for_each(|at| self.add_up_part(at));
     }
 
     /// Moves the parts that are not yet counted to a file.
     fn spill(&mut self) -> Result<()> {
-        let (mut file, mut largest) = (self.spills.create_in_progress_file(FILE)?, 0);
+        let mut file = self.spills.create_in_progress_file(FILE)?;
+        let mut writer = PartWriter::new(self.spills.schema(), |batch| file.append_batch(batch).map(drop));
         for (part, spilled) in self.parts.iter_mut().zip(&mut self.spilled).skip(self.next) {
-            let rows: Vec<_> = std::mem::take(part).into_rows().collect();
-            largest = largest.max(rows.len());
-            *spilled = spilled.with(rows.iter());
-            // A part without rows has a batch, too.
-            file.append_batch(&batch_of(self.spills.schema(), &rows)?)?;
+            *spilled = spilled.with(part.iter());
+            writer.add(std::mem::take(part).into_rows())?;
+            writer.end_part()?;
         }
+        let largest = writer.into_largest();
         self.files.extend(file.finish()?.map(|file| Spilled { file, largest, merges: 0 }));
         self.held = 0;
         self.memory.resize(0);
         Ok(())
     }
 
-    /// Merges the last files while there are enough that were merged equally often, and memory for one part
-    /// of them: so each row is rarely written, and few files are open.
+    /// Merges the last files while there are enough that were merged equally often, and adds their parts up as
+    /// far as there is memory: so each row is rarely written, and few files are open.
     async fn merge_files(&mut self) -> Result<()> {
         while let Some(kept) = self.files.len().checked_sub(MERGED) {
             let [first, .., last] = &self.files[kept..] else { return Ok(()) };
             let (rows, merges) = (self.files[kept..].iter().map(|file| file.largest).sum(), last.merges + 1);
-            let needed = bytes_to_count::<VALUES, N>(rows);
-            if first.merges != last.merges || self.memory.try_resize(needed).is_err() {
-                return Ok(());
-            }
+            let can_count = |rows| self.memory.try_resize(bytes_to_count::<VALUES, N>(rows)).is_ok();
+            let most = [rows, 2 * BATCH].into_iter().find(|rows| can_count(*rows));
+            let Some(most) = most.filter(|_| first.merges == last.merges) else { return Ok(()) };
             let files = self.files.split_off(kept);
-            let (mut readers, mut largest) = (self.opened(files)?, 0);
+            let mut readers = self.opened(files)?;
             let mut file = self.spills.create_in_progress_file(FILE)?;
+            let append = |batch: &RecordBatch| file.append_batch(batch).map(drop);
+            let mut writer = PartWriter::new(self.spills.schema(), append);
             for _ in 0..PARTS {
                 for reader in &mut readers {
-                    if let Some(batch) = reader.next().await.transpose()? {
-                        self.distinct.add_all(counted_of(&batch)?);
+                    while let Some(batch) = reader.next().await.transpose()? {
+                        if self.table.len() + batch.num_rows() > most {
+                            writer.add(self.table.take())?;
+                        }
+                        self.table.add_all(counted_of(&batch)?);
+                        if is_last_of_part(&batch) {
+                            break;
+                        }
                     }
                 }
-                let rows: Vec<_> = self.distinct.take().collect();
-                largest = largest.max(rows.len());
-                file.append_batch(&batch_of(self.spills.schema(), &rows)?)?;
+                writer.add(self.table.take())?;
+                writer.end_part()?;
             }
+            let largest = writer.into_largest();
             self.files.extend(file.finish()?.map(|file| Spilled { file, largest, merges }));
             self.memory.resize(0);
         }
@@ -286,8 +299,11 @@ impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
             self.deal(part.into_rows(), range).await?;
             timer.restart();
         } else {
-            self.distinct.add_all(part.into_rows());
+            self.table.add_all(part.into_rows());
         }
+        // What was counted before is no longer held.
+        self.memory
+            .resize(self.memory.size().min(self.bytes() + bytes_to_count::<VALUES, N>(self.table.len())));
         let mut at = 0;
         loop {
             // Making room may add a file.
@@ -297,21 +313,24 @@ impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
             timer.stop();
             let batch = reader.next().await.transpose()?;
             timer.restart();
-            at += 1;
-            let Some(batch) = batch else { continue };
-            if self.of_part.is_none() && self.has_room(self.distinct.len() + batch.num_rows())? {
-                self.distinct.add_all(counted_of(&batch)?);
+            let Some(batch) = batch else {
+                at += 1;
+                continue;
+            };
+            at += usize::from(is_last_of_part(&batch));
+            if self.of_part.is_none() && self.has_room(self.table.len() + batch.num_rows())? {
+                self.table.add_all(counted_of(&batch)?);
                 continue;
             }
             timer.stop();
             self.memory.resize(self.bytes());
-            let distinct = std::mem::take(&mut self.distinct);
-            let range = ClassRange::EMPTY.with(distinct.iter());
-            self.deal(distinct.into_rows().chain(counted_of(&batch)?), range).await?;
+            let table = std::mem::take(&mut self.table);
+            let range = ClassRange::EMPTY.with(table.iter());
+            self.deal(table.into_rows().chain(counted_of(&batch)?), range).await?;
             timer.restart();
         }
         self.next += 1;
-        let mut rows: Vec<_> = self.distinct.take().collect();
+        let mut rows: Vec<_> = self.table.take().collect();
         if self.in_order {
             rows.sort_unstable_by_key(|counted| Reverse(counted.class()));
         }
@@ -329,7 +348,7 @@ impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
             Some(parts) => parts,
             none => {
                 let (depth, in_order) = (self.depth + 1, self.in_order);
-                let dealing = Dealing::of_part(range.or(self.spilled[self.next]), depth);
+                let dealing = self.dealing.of_part(range.or(self.spilled[self.next]));
                 let parts = Self::new(self.spills.clone(), &self.pool, self.elapsed.clone());
                 none.insert(Box::new(Self { dealing, depth, in_order, ..parts }))
             }

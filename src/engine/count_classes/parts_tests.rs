@@ -268,8 +268,8 @@ async fn values_of_large_and_small_classes_are_returned_in_order() {
         // Greater than any key.
         |number| [number << 1, (1 << 62) + (number % 2)],
     ];
-    for (bytes, batches) in [(usize::MAX, 80), (1_000_000, 10), (100_000, 4)] {
-        for (classes, at) in [(1, 0), (3, 0), (3, 1), (3, 2), (40_000, 0), (40_000, 1), (40_000, 2)] {
+    for (bytes, batches) in [(usize::MAX, 60), (1_000_000, 8), (100_000, 1)] {
+        for (classes, at) in [(1, 0), (3, 1), (3, 2), (40_000, 0), (40_000, 1)] {
             let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(bytes));
             let (parts, spills, folder) = parts::<1>(&pool);
             let (mut parts, mut added) = (parts.in_order(true), Vec::new());
@@ -294,4 +294,27 @@ async fn values_of_large_and_small_classes_are_returned_in_order() {
             assert_eq!((pool.reserved(), files_below(folder.path())), (0, 0));
         }
     }
+}
+
+/// Merged parts need not fit into the memory.
+#[tokio::test]
+async fn files_of_few_large_classes_are_merged() {
+    let mut random = ChaCha8Rng::seed_from_u64(12);
+    let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(3_000_000));
+    let (parts, spills, folder) = parts::<1>(&pool);
+    let (mut parts, mut added, mut most) = (parts.in_order(true), Vec::new(), 0);
+    for _ in 0..60 {
+        let mut value = || [random.next_u64() % 1_000_000, 0];
+        let row = |number: u64| Counted { class: class(number % 3), values: [value()], rows: 1 };
+        let counted: Vec<_> = (0..20_000).map(row).collect();
+        parts.add(counted.iter().copied()).await.unwrap();
+        added.extend(counted);
+        most = most.max(files_below(folder.path()));
+    }
+    let spilled = spills.spill_file_count.value();
+    assert!(spilled > 40 && most < 2 * 16, "{spilled} {most}");
+    let (counted, expected) = (in_order(parts).await, summed(added));
+    assert_eq!(counted.len(), expected.len());
+    assert_eq!(summed(counted), expected);
+    assert_eq!((pool.reserved(), files_below(folder.path())), (0, 0));
 }

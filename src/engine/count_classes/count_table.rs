@@ -3,26 +3,29 @@
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::counted::{Counted, Rows};
+use super::counted::{Counted, RowCount};
 
-/// The most rows for which an empty table keeps memory.
-const KEPT: usize = 1 << 20;
+/// The most rows for which an empty table keeps its memory.
+const KEPT: usize = 1 << 18;
 
 /// The number of rows of each class, or of each of its values.
-pub(super) struct Distinct<const VALUES: usize, N: Rows>(HashTable<Counted<VALUES, N>>);
+pub(super) struct CountTable<const VALUES: usize, N: RowCount>(HashTable<Counted<VALUES, N>>);
 
-impl<const VALUES: usize, N: Rows> Default for Distinct<VALUES, N> {
+impl<const VALUES: usize, N: RowCount> Default for CountTable<VALUES, N> {
     fn default() -> Self {
         Self(HashTable::new())
     }
 }
 
-impl<const VALUES: usize, N: Rows> Distinct<VALUES, N> {
-    fn add(&mut self, counted: Counted<VALUES, N>) {
-        let is_it = |other: &Counted<VALUES, N>| other.is_of_same(&counted);
-        // The highest bits may be those of a part, and a table looks at the highest and the lowest.
-        let hash = |counted: &Counted<VALUES, N>| counted.hash().rotate_left(u64::BITS / 2);
-        match self.0.entry(hash(&counted), is_it, hash) {
+/// Returns the hash that the table looks at. Rows of a part may agree in some bits of their own hashes.
+fn hash<const VALUES: usize, N: RowCount>(counted: &Counted<VALUES, N>) -> u64 {
+    let hash = counted.hash();
+    (hash ^ hash >> (u64::BITS / 2)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl<const VALUES: usize, N: RowCount> CountTable<VALUES, N> {
+    pub(super) fn add(&mut self, counted: Counted<VALUES, N>) {
+        match self.0.entry(hash(&counted), |other| other.is_of_same(&counted), hash) {
             Entry::Occupied(mut known) => known.get_mut().add(counted),
             Entry::Vacant(place) => {
                 place.insert(counted);
