@@ -6,7 +6,7 @@ use hashbrown::hash_table::Entry;
 use super::counted::{Counted, RowCount};
 
 /// The most rows for which an empty table keeps its memory.
-const KEPT: usize = 1 << 18;
+const KEPT: usize = 1 << 16;
 
 /// The number of rows of each class, or of each of its values.
 pub(super) struct CountTable<const VALUES: usize, N: RowCount>(HashTable<Counted<VALUES, N>>);

@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayData, ArrayRef, AsArray, Int64Array, make_array};
 use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, Int64Type, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use datafusion::common::exec_err;
 use datafusion::error::{DataFusionError, Result};
 
 /// A class, a value of each of some columns, and the number of rows with these values in the class.
@@ -61,7 +62,7 @@ impl RowCount for () {
 }
 
 impl<const VALUES: usize, N: RowCount> Counted<VALUES, N> {
-    /// A place that no row has taken: no `DECIMAL(38, 0)` and no NULL has these bits.
+    /// A place that no row has taken. No class key, no decimal within its range and no NULL has these bits.
     pub(super) const NONE: Self = Self { class: [1, 1 << 63], values: [[0; 2]; VALUES], rows: N::ONE };
 
     pub(super) fn is_none(&self) -> bool {
@@ -102,7 +103,7 @@ pub(super) fn unexpected_form() -> DataFusionError {
     DataFusionError::Internal("count_classes: columns or a plan of another form".into())
 }
 
-/// The bits of NULL: no `DECIMAL(38, 0)` has them, and shorter values have zeros in the higher half.
+/// The bits of NULL: no decimal within its range has them, and shorter values have zeros in the higher half.
 pub(super) const NULL: [u64; 2] = [0, 1 << 63];
 
 /// Returns the lower and the higher half.
@@ -134,6 +135,9 @@ enum Values {
 
 impl Bits {
     /// Returns those of a column whose type [has them](is_of_bits).
+    ///
+    /// # Errors
+    /// For another type, and for a decimal with the bits of NULL, which is outside the range of every decimal.
     fn of(column: &dyn Array) -> Result<Self> {
         let data = column.to_data();
         let values = match column.data_type().primitive_width() {
@@ -144,7 +148,15 @@ impl Bits {
             Some(16) => Values::Long(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())),
             _ => return Err(unexpected_form()),
         };
-        Ok(Self { values, nulls: column.nulls().cloned() })
+        let nulls = column.nulls().cloned();
+        let is_taken = |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        if let Values::Long(values) = &values
+            && values.contains(&i128::MIN)
+            && values.iter().enumerate().any(|(row, value)| *value == i128::MIN && is_taken(row))
+        {
+            return exec_err!("a decimal is outside the range of its type");
+        }
+        Ok(Self { values, nulls })
     }
 
     fn get(&self, row: usize) -> [u64; 2] {

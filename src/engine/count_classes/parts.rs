@@ -44,6 +44,11 @@ const MERGED: usize = 16;
 /// The held rows above which it is looked for the first time whether some are there more than once.
 const FIRST_ADD_UP: usize = 1 << 14;
 
+/// The rows that are examined, if the largest part has not more, to know whether adding up pays, and of how
+/// many classes and values among them one is counted.
+const EXAMINED: usize = 1 << 13;
+const SAMPLED: u64 = 8;
+
 /// Rows of one part, in chunks, because a vector that grows is copied.
 struct Part<const VALUES: usize, N: RowCount> {
     full: Vec<Vec<Counted<VALUES, N>>>,
@@ -178,11 +183,15 @@ impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
         Ok(())
     }
 
+    /// Returns an upper bound of the bytes that are held.
+    fn held_bytes(&self) -> usize {
+        (self.held + self.held.min(PARTS * CHUNK)) * size_of::<Counted<VALUES, N>>()
+    }
+
     /// Returns an upper bound of the bytes that are held, and that counting a part takes.
     fn bytes(&self) -> usize {
         let largest = self.parts.iter().map(Part::len).max().unwrap_or_default();
-        let held = (self.held + self.held.min(PARTS * CHUNK)) * size_of::<Counted<VALUES, N>>();
-        held + bytes_to_count::<VALUES, N>(largest.min(DEALT))
+        self.held_bytes() + bytes_to_count::<VALUES, N>(largest.min(DEALT))
     }
 
     /// Adds the rows of a part up, if there is memory for it.
@@ -197,12 +206,18 @@ impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
         self.table.take().for_each(|counted| self.parts[at].push(counted));
     }
 
-    /// Leaves one row of each class and value, if the largest part shows that this halves what is held.
+    /// Leaves one row of each class and value, if a sample shows that this halves what is held.
     fn add_up_if_it_pays(&mut self) {
-        let largest = (0..PARTS).max_by_key(|at| self.parts[*at].len()).unwrap_or_default();
-        let before = self.parts[largest].len();
-        self.add_up_part(largest);
-        if self.parts[largest].len() < before / 2 {
+        let mut parts: Vec<_> = self.parts.iter().collect();
+        parts.sort_by_key(|part| Reverse(part.len()));
+        let examined = parts.first().map_or(0, |largest| largest.len()).max(EXAMINED);
+        let rows = parts.into_iter().flat_map(Part::iter).take(examined);
+        let (mut sampled, mut table) = (0, CountTable::default());
+        for counted in rows.filter(|counted| counted.hash().is_multiple_of(SAMPLED)) {
+            sampled += 1;
+            table.add(*counted);
+        }
+        if table.len() < sampled / 2 {
             self.add_up();
             self.add_up_above = self.add_up_above.max(3 * self.held);
         } else {
@@ -292,8 +307,8 @@ impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
         let mut timer = elapsed.timer();
         let part = std::mem::take(&mut self.parts[self.next]);
         self.held -= part.len();
-        if part.len() > DEALT && self.depth < DEEPEST {
-            self.memory.resize(self.bytes());
+        if self.depth < DEEPEST && (part.len() > DEALT || !self.has_room(part.len())?) {
+            self.memory.resize(self.held_bytes());
             timer.stop();
             let range = ClassRange::EMPTY.with(part.iter());
             self.deal(part.into_rows(), range).await?;
@@ -301,9 +316,6 @@ impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
         } else {
             self.table.add_all(part.into_rows());
         }
-        // What was counted before is no longer held.
-        self.memory
-            .resize(self.memory.size().min(self.bytes() + bytes_to_count::<VALUES, N>(self.table.len())));
         let mut at = 0;
         loop {
             // Making room may add a file.
@@ -323,7 +335,7 @@ impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
                 continue;
             }
             timer.stop();
-            self.memory.resize(self.bytes());
+            self.memory.resize(self.held_bytes());
             let table = std::mem::take(&mut self.table);
             let range = ClassRange::EMPTY.with(table.iter());
             self.deal(table.into_rows().chain(counted_of(&batch)?), range).await?;
@@ -331,6 +343,7 @@ impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
         }
         self.next += 1;
         let mut rows: Vec<_> = self.table.take().collect();
+        self.memory.resize(self.held_bytes() + rows.len() * size_of::<Counted<VALUES, N>>());
         if self.in_order {
             rows.sort_unstable_by_key(|counted| Reverse(counted.class()));
         }
@@ -363,7 +376,7 @@ impl<const VALUES: usize, N: RowCount> Parts<VALUES, N> {
     /// When there is not, and parts were dealt to parts as often as that can help.
     fn has_room(&mut self, rows: usize) -> Result<bool> {
         let needed = bytes_to_count::<VALUES, N>(rows);
-        if self.held > 0 && self.memory.try_resize(self.bytes() + needed).is_ok() {
+        if self.held > 0 && self.memory.try_resize(self.held_bytes() + needed).is_ok() {
             return Ok(true);
         }
         if self.held > 0 {

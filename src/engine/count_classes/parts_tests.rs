@@ -1,7 +1,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use arrow::array::{ArrayRef, Decimal128Array};
 use arrow::datatypes::{Field, Schema};
+use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, UnboundedMemoryPool};
@@ -11,7 +13,7 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics, 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::counted::{Counted, NULL};
+use super::counted::{Counted, NULL, batch_of, counted_of, rows_of};
 use super::first_counts::FirstCounts;
 use super::parts::Parts;
 use super::*;
@@ -317,4 +319,26 @@ async fn files_of_few_large_classes_are_merged() {
     assert_eq!(counted.len(), expected.len());
     assert_eq!(summed(counted), expected);
     assert_eq!((pool.reserved(), files_below(folder.path())), (0, 0));
+}
+
+/// No bits are left for it: these are the bits of NULL.
+#[test]
+fn a_decimal_outside_its_range_is_refused() {
+    let column = |values: Vec<Option<i128>>| -> ArrayRef {
+        Arc::new(values.into_iter().collect::<Decimal128Array>().with_data_type(KEY))
+    };
+    let classes = column(vec![Some(1), None]);
+    let read = |values| rows_of::<1, ()>(&[Arc::clone(&classes), column(values)]).map(|rows| rows.count());
+    assert_eq!(read(vec![Some(i128::MIN + 1), None]).unwrap(), 2);
+    let refused = read(vec![Some(i128::MIN), None]).unwrap_err().to_string();
+    assert!(refused.contains("outside the range"), "{refused}");
+    let schema = Schema::new(vec![Field::new("class", KEY, true), Field::new("value", KEY, true)]);
+    let rows = vec![classes, column(vec![None, Some(-7)])];
+    let batch = RecordBatch::try_new(Arc::new(schema), rows).unwrap();
+    let counted: Vec<Counted<1, ()>> = counted_of(&batch).unwrap().collect();
+    assert_eq!(batch_of(&batch.schema(), &counted).unwrap(), batch);
+    // A row that looks like a free place is handed on.
+    let (mut counts, mut moved) = (FirstCounts::new(&unbounded()), Vec::new());
+    counts.add([Counted::<0, i64>::NONE; 3].into_iter(), &mut moved);
+    assert_eq!(moved.len(), 3);
 }
