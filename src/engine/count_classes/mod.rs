@@ -18,7 +18,8 @@
 //! (numbers except floats, dates, times, keys) that counts rows or nothing, and a sort of its rows by the class. Each half
 //! takes and returns what the engine's does, so either works with the engine's other half. The rows
 //! of the result are the same, in another order. Where only the least number of rows is asked, one class that
-//! has it is returned, and counting ends at the first class of one row.
+//! has it is returned, and counting ends at the first class of one row. A decimal of -2^127, which is outside
+//! the range of `DECIMAL(38, 0)`, is an error.
 //!
 //! Memory comes from the engine's pool. Without memory for its table, the first half hands every row on;
 //! the second half spills, to few files for each thread, and deals a part that does not fit to parts.
