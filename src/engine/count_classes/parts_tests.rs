@@ -328,7 +328,7 @@ fn a_decimal_outside_its_range_is_refused() {
         Arc::new(values.into_iter().collect::<Decimal128Array>().with_data_type(KEY))
     };
     let classes = column(vec![Some(1), None]);
-    let read = |values| rows_of::<1, ()>(&[Arc::clone(&classes), column(values)]).map(|rows| rows.count());
+    let read = |values| rows_of::<1, ()>(&[Arc::clone(&classes), column(values)]).map(Iterator::count);
     assert_eq!(read(vec![Some(i128::MIN + 1), None]).unwrap(), 2);
     let refused = read(vec![Some(i128::MIN), None]).unwrap_err().to_string();
     assert!(refused.contains("outside the range"), "{refused}");
