@@ -20,7 +20,7 @@ pub(super) struct Counted<const VALUES: usize, N: RowCount> {
     pub(super) rows: N,
 }
 
-/// A number of rows, or nothing where nobody asks for it.
+/// A number of rows, or `()` if the query does not count rows.
 pub(super) trait RowCount: Copy + Send + 'static {
     /// One row.
     const ONE: Self;
@@ -210,8 +210,7 @@ pub(super) fn rows_of<const VALUES: usize, N: RowCount>(
     Ok(rows.map(move |row| Counted { class: class.get(row), values: values_of(row), rows: N::ONE }))
 }
 
-/// Returns what a batch of classes, their values and numbers of rows holds. Without numbers, nobody
-/// asks for them.
+/// Reads a batch of classes, their values and, if the query counts rows, numbers of rows.
 ///
 /// # Errors
 /// An internal error for a batch of other columns.

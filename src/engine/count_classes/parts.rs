@@ -88,7 +88,7 @@ fn bytes_to_count<const VALUES: usize, N: RowCount>(rows: usize) -> usize {
     4 * rows * size_of::<Counted<VALUES, N>>()
 }
 
-/// A file of parts, one batch for each.
+/// A file of parts, in the form of `part_files.rs`.
 struct Spilled {
     file: Arc<dyn SpillFile>,
     /// The rows of the largest part.

@@ -242,7 +242,7 @@ async fn parts_that_fit_nowhere_are_refused() {
     assert!(is_refused);
 }
 
-/// Returns the rows that parts return in order, of which each next one has the same class or a greater one.
+/// Collects all rows and checks that their classes ascend.
 async fn in_order(mut parts: Parts<1, i64>) -> Vec<Counted<1, i64>> {
     let (mut counted, mut returned): (Vec<Counted<1, i64>>, usize) = (Vec::new(), 0);
     while let Some(mut rows) = parts.next().await.unwrap() {
