@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, Int64Array, make_array};
-use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, Int64Type, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use datafusion::common::exec_err;
 use datafusion::error::{DataFusionError, Result};
+
+use crate::engine::into_engine;
+use crate::error::Error;
 
 /// A class, a value of each of some columns, and the number of rows with these values in the class.
 ///
@@ -122,56 +124,36 @@ pub(super) fn is_of_bits(of: &DataType) -> bool {
     matches!(of, DataType::Decimal128(..)) || is_short && !is_other
 }
 
-/// The bits of the values of a column of a batch.
-struct Bits {
-    values: Values,
-    nulls: Option<NullBuffer>,
-}
-
-enum Values {
-    Short(Vec<u64>),
-    Long(ScalarBuffer<i128>),
-}
-
-impl Bits {
-    /// Returns those of a column whose type [has them](is_of_bits).
-    ///
-    /// # Errors
-    /// For another type, and for a decimal with the bits of NULL, which is outside the range of every decimal.
-    fn of(column: &dyn Array) -> Result<Self> {
-        let data = column.to_data();
-        let values = match column.data_type().primitive_width() {
-            Some(1) => Values::Short(widened::<u8>(&data)),
-            Some(2) => Values::Short(widened::<u16>(&data)),
-            Some(4) => Values::Short(widened::<u32>(&data)),
-            Some(8) => Values::Short(widened::<u64>(&data)),
-            Some(16) => Values::Long(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())),
-            _ => return Err(unexpected_form()),
-        };
-        let nulls = column.nulls().cloned();
-        let is_taken = |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-        if let Values::Long(values) = &values
-            && values.contains(&i128::MIN)
-            && values.iter().enumerate().any(|(row, value)| *value == i128::MIN && is_taken(row))
-        {
-            return exec_err!("a decimal is outside the range of its type");
+/// Returns the bits of each value of a column whose type [has them](is_of_bits).
+///
+/// # Errors
+/// For another type, and for a decimal with the bits of NULL, which is outside the range of every decimal.
+fn bits_of(column: &dyn Array) -> Result<Vec<[u64; 2]>> {
+    let data = column.to_data();
+    let mut bits = match column.data_type().primitive_width() {
+        Some(1) => widened::<u8>(&data),
+        Some(2) => widened::<u16>(&data),
+        Some(4) => widened::<u32>(&data),
+        Some(8) => widened::<u64>(&data),
+        Some(16) => {
+            let values = data.buffer::<i128>(0).iter().take(data.len());
+            values.map(|value| halves(value.cast_unsigned())).collect()
         }
-        Ok(Self { values, nulls })
+        _ => return Err(unexpected_form()),
+    };
+    let nulls = column.nulls();
+    let is_null = |row| nulls.is_some_and(|nulls| nulls.is_null(row));
+    if bits.contains(&NULL) && bits.iter().enumerate().any(|(row, bits)| *bits == NULL && !is_null(row)) {
+        return Err(into_engine(Error::data("a decimal is outside the range of its type")));
     }
-
-    fn get(&self, row: usize) -> [u64; 2] {
-        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-            return NULL;
-        }
-        match &self.values {
-            Values::Short(values) => [values[row], 0],
-            Values::Long(values) => halves(values[row].cast_unsigned()),
-        }
+    if nulls.is_some() {
+        bits.iter_mut().enumerate().filter(|(row, _)| is_null(*row)).for_each(|(_, bits)| *bits = NULL);
     }
+    Ok(bits)
 }
 
-fn widened<T: ArrowNativeType + Into<u64>>(data: &ArrayData) -> Vec<u64> {
-    data.buffer::<T>(0).iter().take(data.len()).map(|value| (*value).into()).collect()
+fn widened<T: ArrowNativeType + Into<u64>>(data: &ArrayData) -> Vec<[u64; 2]> {
+    data.buffer::<T>(0).iter().take(data.len()).map(|value| [(*value).into(), 0]).collect()
 }
 
 fn narrowed<T: ArrowNativeType + TryFrom<u64>>(bits: impl Iterator<Item = [u64; 2]>) -> Result<Buffer> {
@@ -203,11 +185,12 @@ pub(super) fn rows_of<const VALUES: usize, N: RowCount>(
     columns: &[ArrayRef],
 ) -> Result<impl Iterator<Item = Counted<VALUES, N>> + use<VALUES, N>> {
     let (class, values) = columns.split_first().ok_or_else(unexpected_form)?;
-    let (rows, class) = (0..class.len(), Bits::of(class)?);
-    let values = values.iter().map(|column| Bits::of(column)).collect::<Result<Vec<Bits>>>()?;
-    let values: [Bits; VALUES] = values.try_into().map_err(|_| unexpected_form())?;
-    let values_of = move |row| values.each_ref().map(|values| values.get(row));
-    Ok(rows.map(move |row| Counted { class: class.get(row), values: values_of(row), rows: N::ONE }))
+    let class = bits_of(class)?;
+    let values = values.iter().map(|column| bits_of(column)).collect::<Result<Vec<_>>>()?;
+    let values: [Vec<[u64; 2]>; VALUES] = values.try_into().map_err(|_| unexpected_form())?;
+    let values_of = move |row: usize| values.each_ref().map(|bits| bits[row]);
+    let rows = class.into_iter().enumerate();
+    Ok(rows.map(move |(row, class)| Counted { class, values: values_of(row), rows: N::ONE }))
 }
 
 /// Reads a batch of classes, their values and, if the query counts rows, numbers of rows.
