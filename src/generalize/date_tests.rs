@@ -75,6 +75,34 @@ fn a_zone_has_days_of_its_own() {
     assert_eq!(&agree(&Date::new(Period::Year), &column).unwrap(), &years);
 }
 
+/// As many periods as are compared with their first moments, and one more.
+#[test]
+fn few_periods_and_one_more_agree_at_their_ends() {
+    for (name, period) in PERIODS {
+        let level = Date::new(period);
+        for periods in [1, FEW, FEW + 1] {
+            let mut firsts = vec![i64::from(level.first(-200_000).unwrap())];
+            while firsts.len() < periods {
+                firsts.push(level.next(firsts[firsts.len() - 1]).unwrap().into());
+            }
+            // The last moment of the last period, too.
+            let end = i64::from(level.next(firsts[periods - 1]).unwrap());
+            let lasts = firsts[1..].iter().chain([&end]);
+            let days: Vec<i64> = firsts.iter().copied().chain(lasts.clone().map(|next| next - 1)).collect();
+            let seconds: Vec<i64> =
+                firsts.iter().map(|day| day * 86_400).chain(lasts.map(|next| next * 86_400 - 1)).collect();
+            let expected: Vec<i64> = [&firsts[..], &firsts[..]].concat();
+            let days = Date32Array::from_iter_values(days.into_iter().map(|day| day as i32));
+            let of_days = agree(&level, &(Arc::new(days) as ArrayRef)).unwrap();
+            let expected_days = Date32Array::from_iter_values(expected.iter().map(|day| *day as i32));
+            assert_eq!(of_days.as_primitive::<Date32Type>(), &expected_days, "{periods} of {name}");
+            let of_moments = agree(&level, &(Arc::new(TimestampSecondArray::from(seconds)) as ArrayRef));
+            let expected = TimestampSecondArray::from_iter_values(expected.iter().map(|day| day * 86_400));
+            assert_eq!(of_moments.unwrap().as_primitive(), &expected, "{periods} of {name}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn moments_in_zones_agree_and_nest(

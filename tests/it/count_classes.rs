@@ -298,6 +298,27 @@ async fn other_counts_stay_the_engines() {
     }
 }
 
+/// A worker may run the rules over a plan again.
+#[tokio::test]
+async fn the_rule_leaves_a_plan_of_its_own_as_it_is() {
+    let session = session(3, unbounded());
+    register(&session, 3000, 50, &mut ChaCha8Rng::seed_from_u64(7));
+    let of_values = OF_VALUES.map(|(measures, _)| format!("SELECT {measures} FROM t"));
+    for sql in [OF_SIZES, K].into_iter().chain(of_values.iter().map(String::as_str)) {
+        let state = session.state();
+        let rule = state.physical_optimizers().iter().find(|rule| rule.name() == "count_classes").unwrap();
+        let once = session.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+        let twice = rule.optimize(Arc::clone(&once), state.config_options()).unwrap();
+        let [once_shown, twice_shown] =
+            [&once, &twice].map(|plan| displayable(&**plan).indent(true).to_string());
+        assert!(once_shown.contains(OPERATOR), "{once_shown}");
+        assert_eq!(twice_shown, once_shown);
+        // They share nodes that run once.
+        let expected = session.sql(sql).await.unwrap().collect().await.unwrap();
+        assert_eq!(collect(twice, session.task_ctx()).await.unwrap(), expected);
+    }
+}
+
 /// Over rows in the order of the classes the engine's GROUP BY returns them in this order, and ours would not.
 #[tokio::test]
 async fn over_an_ordered_child_it_becomes_the_engines() {

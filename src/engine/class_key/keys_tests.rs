@@ -72,6 +72,18 @@ fn the_keys_of_many_rows_are_those_of_each_part() {
     assert_eq!(parts.iter().collect::<HashSet<_>>().len(), 9);
 }
 
+#[test]
+fn the_keys_of_entries_of_a_dictionary_that_is_too_large_to_be_kept_are_those_of_texts() {
+    let texts = StringArray::from_iter((0..1 << 16).map(|number| Some(format!("{number:0>60}"))));
+    let entries: ArrayRef = Arc::new(texts);
+    assert_eq!(Known::default().get((SEED, 0), &entries, || Ok(Arc::default())).unwrap(), None);
+    let rows = (0..2 * BLOCK as i32 + 7).map(|row| (row % 5 > 0).then_some(row * 4_099 % (1 << 16)));
+    let rows: Int32Array = rows.collect();
+    let plain = take(&entries, &rows, None).unwrap();
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::new(rows, entries));
+    assert_eq!(keys_of(SEED, &[dictionary]), keys_of(SEED, &[plain]));
+}
+
 proptest! {
     #[test]
     fn two_rows_have_one_key_where_they_are_equal(
