@@ -1,5 +1,6 @@
 //! The engine: sessions with bounded memory, scalar functions, class keys.
 
+mod bits;
 mod cast_errors;
 pub(crate) mod class_key;
 pub(crate) mod count_classes;

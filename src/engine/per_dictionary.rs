@@ -15,7 +15,7 @@ const LARGEST: usize = 4 << 20;
 static KEPT: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get) * 4 * LARGEST);
 
-/// The bytes that a result has for each entry.
+/// The most bytes that a result has for each entry.
 const BYTES_OF_RESULT: usize = 16;
 
 /// The results for the most recently used dictionaries, each for a purpose `K`. The cache also holds the

@@ -84,7 +84,10 @@ pub(super) fn codes_of(
     known: &KnownCodes,
     constants: &[Option<&ScalarValue>],
 ) -> Result<ColumnarValue> {
-    let coded = |values: &ArrayRef| codes(generalizer, values).map_err(|e| into_engine(e.at(place)));
+    let at_place = |e: Error| into_engine(e.at(place));
+    let coded = |values: &ArrayRef| codes_of_distinct(generalizer, values).map_err(at_place);
+    // Entries of a dictionary are mostly distinct, so looking for repetitions would not pay.
+    let coded_entries = |entries: &ArrayRef| codes_of_all(generalizer, entries).map_err(at_place);
     let codes = match value {
         ColumnarValue::Scalar(value) => {
             return ScalarValue::try_from_array(&coded(&value.to_array()?)?, 0).map(ColumnarValue::Scalar);
@@ -93,16 +96,16 @@ pub(super) fn codes_of(
             None => coded(values)?,
             // All values have the code of NULL, but some may be refused.
             Some(packed) if generalizer.is_top() => {
-                of_used(&**values, &coded)?;
+                of_used(&**values, &coded_entries)?;
                 coded(&new_null_array(packed.values().data_type(), values.len()))?
             }
             Some(packed) => {
                 let constants = constants.iter().map(|constant| constant.cloned()).collect();
-                let of_entries = known.get(constants, packed.values(), || coded(packed.values()));
+                let of_entries = known.get(constants, packed.values(), || coded_entries(packed.values()));
                 packed.with_values(match of_entries {
                     Ok(Some(of_entries)) => of_entries,
                     // An entry that no row has may be one that is refused.
-                    Ok(None) | Err(_) => of_used(&**values, &coded)?,
+                    Ok(None) | Err(_) => of_used(&**values, &coded_entries)?,
                 })
             }
         },
@@ -110,12 +113,17 @@ pub(super) fn codes_of(
     Ok(ColumnarValue::Array(codes))
 }
 
-/// Returns the codes of plain values.
-fn codes(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::error::Result<ArrayRef> {
+/// Returns the codes of values, each computed on its own.
+fn codes_of_all(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::error::Result<ArrayRef> {
+    generalizer.codes(&seen_values(generalizer, values)?)
+}
+
+/// Returns the codes of values that may repeat, of which each is coded once where that pays.
+fn codes_of_distinct(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::error::Result<ArrayRef> {
     let values = seen_values(generalizer, values)?;
     let (seen, labels) = types(generalizer, values.data_type())?;
     let of_type = generalizer.codes(&new_empty_array(&seen))?;
-    // Texts repeat, and those made of texts are expensive.
+    // Making a text from a text is expensive.
     if seen == labels && seen == DataType::Utf8View && *of_type.data_type() == seen && !values.is_empty() {
         let (distinct, places) = distinct::of_batch(&values).map_err(Error::internal)?;
         return take(&generalizer.codes(&distinct)?, &places, None).map_err(Error::internal);
@@ -182,10 +190,18 @@ mod tests {
 
     #[test]
     fn codes_of_all_encodings_are_equal_where_labels_are() {
-        let texts: ArrayRef =
-            Arc::new(StringArray::from(vec![Some("02139"), Some("02141"), None, Some("9"), Some("")]));
-        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(9), Some(10), None, Some(-1), Some(19)]));
-        let keys = [Some(1), Some(0), None, Some(2), Some(4), Some(1), Some(3)];
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![
+            Some("02139"),
+            Some("02141"),
+            None,
+            Some("9"),
+            Some(""),
+            Some("02139"),
+            Some("no row"),
+        ]));
+        let numbers: ArrayRef =
+            Arc::new(Int64Array::from(vec![Some(9), Some(10), None, Some(-1), Some(19), Some(9), Some(50)]));
+        let keys = [Some(1), Some(0), None, Some(2), Some(4), Some(1), Some(3), Some(5)];
         for (generalizer, entries) in [
             (level("prefix", 3), &texts),
             (level("prefix", 1), &numbers),

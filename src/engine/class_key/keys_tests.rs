@@ -3,11 +3,12 @@
 use super::*;
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray, Float32Array,
-    Int8Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeStringArray, StringArray,
-    StringViewArray, TimestampMicrosecondArray, UInt16Array,
+    Int8Array, Int32Array, Int64Array, IntervalDayTimeArray, IntervalMonthDayNanoArray,
+    IntervalYearMonthArray, LargeStringArray, StringArray, StringViewArray, Time32SecondArray,
+    TimestampMicrosecondArray, UInt16Array, downcast_integer_array,
 };
-use arrow::compute::cast;
-use arrow::datatypes::IntervalMonthDayNano;
+use arrow::compute::{cast, take};
+use arrow::datatypes::{Int32Type, IntervalDayTime, IntervalMonthDayNano, TimeUnit};
 use arrow::row::{RowConverter, SortField};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -15,13 +16,16 @@ use std::collections::{HashMap, HashSet};
 const SEED: Seed = [1, 2];
 
 fn keys_of(seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
-    keys_with(&Known::default(), seed, columns)
+    keys_with(&KnownContributions::default(), seed, columns)
 }
 
 /// The keys of a batch after others whose dictionaries are known.
-fn keys_with(known: &Known, seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
+fn keys_with(known: &KnownContributions, seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
     super::keys_of(seed, columns, columns[0].len(), known).unwrap()
 }
+
+/// The number of forms of columns; that of number 3 is a dictionary.
+const FORMS: usize = 25;
 
 /// A column of each form from small numbers, so that values repeat; a few are NULL.
 fn column(form: usize, numbers: &[u8]) -> ArrayRef {
@@ -55,14 +59,32 @@ fn column(form: usize, numbers: &[u8]) -> ArrayRef {
             let bytes = numbers.iter().map(|n| of(*n).map(|n| [n; 5]));
             Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, 5).unwrap())
         }
-        _ => Arc::new(UInt16Array::from_iter(numbers.iter().map(|n| of(*n).map(u16::from)))),
+        15 => Arc::new(UInt16Array::from_iter(numbers.iter().map(|n| of(*n).map(u16::from)))),
+        16 => {
+            // In the middle of a buffer, it is aligned to four bytes.
+            let times = numbers.iter().map(|n| of(*n).map(|n| IntervalDayTime::new(n.into(), -7)));
+            let times = std::iter::once(None).chain(times);
+            Arc::new(IntervalDayTimeArray::from_iter(times).slice(1, numbers.len()))
+        }
+        17 => Arc::new(IntervalYearMonthArray::from_iter(numbers.iter().map(|n| of(*n).map(i32::from)))),
+        18 => {
+            let floats = Float32Array::from_iter(numbers.iter().map(|n| of(*n).map(|n| f32::from(n) / 4.0)));
+            cast(&floats, &DataType::Float16).unwrap()
+        }
+        19 => cast(&column(15, numbers), &DataType::Decimal32(5, 1)).unwrap(),
+        20 => cast(&column(15, numbers), &DataType::Decimal64(12, 3)).unwrap(),
+        21 => cast(&longs, &DataType::Date64).unwrap(),
+        22 => cast(&longs, &DataType::Duration(TimeUnit::Microsecond)).unwrap(),
+        23 => cast(&column(12, numbers), &DataType::Timestamp(TimeUnit::Nanosecond, Some("+01:00".into())))
+            .unwrap(),
+        _ => Arc::new(Time32SecondArray::from_iter(numbers.iter().map(|n| of(*n).map(i32::from)))),
     }
 }
 
 #[test]
 fn the_keys_of_many_rows_are_those_of_each_part() {
     let numbers: Vec<u8> = (0..2 * BLOCK + 500).map(|row| (row * row / 7 % 9).try_into().unwrap()).collect();
-    let columns: Vec<ArrayRef> = (0..16).map(|form| column(form, &numbers)).collect();
+    let columns: Vec<ArrayRef> = (0..FORMS).map(|form| column(form, &numbers)).collect();
     let part = |first: usize| {
         let rows = 700.min(numbers.len() - first);
         keys_of(SEED, &columns.iter().map(|column| column.slice(first, rows)).collect::<Vec<_>>())
@@ -76,7 +98,8 @@ fn the_keys_of_many_rows_are_those_of_each_part() {
 fn the_keys_of_entries_of_a_dictionary_that_is_too_large_to_be_kept_are_those_of_texts() {
     let texts = StringArray::from_iter((0..1 << 16).map(|number| Some(format!("{number:0>60}"))));
     let entries: ArrayRef = Arc::new(texts);
-    assert_eq!(Known::default().get((SEED, 0), &entries, || Ok(Arc::default())).unwrap(), None);
+    let contributions = || unreachable!("the dictionary is too large");
+    assert!(KnownContributions::default().get((SEED, 0), &entries, contributions).unwrap().is_none());
     let rows = (0..2 * BLOCK as i32 + 7).map(|row| (row % 5 > 0).then_some(row * 4_099 % (1 << 16)));
     let rows: Int32Array = rows.collect();
     let plain = take(&entries, &rows, None).unwrap();
@@ -84,10 +107,38 @@ fn the_keys_of_entries_of_a_dictionary_that_is_too_large_to_be_kept_are_those_of
     assert_eq!(keys_of(SEED, &[dictionary]), keys_of(SEED, &[plain]));
 }
 
+#[test]
+fn entries_of_few_values_have_the_keys_of_their_texts() {
+    let texts = [Some("a"), None, Some("a text of more than twelve bytes"), Some("")];
+    let number = 2 * BLOCK + 7;
+    for (values, nulls) in (1..=texts.len()).flat_map(|values| [(values, 0), (values, 7)]) {
+        let entries: ArrayRef = Arc::new(StringArray::from_iter((0..64).map(|entry| texts[entry % values])));
+        let is_valid = |row: &usize| nulls == 0 || row % nulls > 0;
+        let rows = (0..number).map(|row| is_valid(&row).then_some(i32::try_from(row * 11 % 64).unwrap()));
+        let rows: Int32Array = rows.collect();
+        let plain = take(&entries, &rows, None).unwrap();
+        for keys in [DataType::Int32, DataType::Int8, DataType::UInt16, DataType::Int64] {
+            let rows = &*cast(&rows, &keys).unwrap();
+            let dictionary: ArrayRef = downcast_integer_array!(
+                rows => Arc::new(DictionaryArray::new(rows.clone(), Arc::clone(&entries))),
+                _ => unreachable!("keys are integers"),
+            );
+            let expected = keys_of(SEED, &[Arc::clone(&plain)]);
+            assert_eq!(keys_of(SEED, &[Arc::clone(&dictionary)]), expected, "{values} {nulls} {keys}");
+            let part = dictionary.slice(BLOCK - 3, BLOCK + 5);
+            assert_eq!(
+                keys_of(SEED, &[part]),
+                &expected[BLOCK - 3..2 * BLOCK + 2],
+                "{values} {nulls} {keys}"
+            );
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn two_rows_have_one_key_where_they_are_equal(
-        forms in proptest::collection::vec(0usize..16, 1..7),
+        forms in proptest::collection::vec(0..FORMS, 1..7),
         rows in proptest::collection::vec(proptest::array::uniform7(0u8..9), 1..80),
         seed: [u64; 2],
     ) {
@@ -112,11 +163,15 @@ proptest! {
     #[test]
     fn what_is_known_of_a_dictionary_holds_for_its_column_and_seed_only(
         // All forms but that of dictionaries.
-        form in (0usize..15).prop_map(|form| form + usize::from(form >= 3)),
-        numbers in proptest::collection::vec(0u8..9, 1..12),
+        form in (0..FORMS - 1).prop_map(|form| form + usize::from(form >= 3)),
+        // Few values of many entries are grouped.
+        numbers in prop_oneof![
+            proptest::collection::vec(0u8..9, 1..12),
+            proptest::collection::vec(0u8..2, 16..40),
+        ],
         batches in proptest::collection::vec(
             proptest::collection::vec(
-                proptest::array::uniform2(proptest::option::weighted(0.9, 0i32..12)),
+                proptest::array::uniform2(proptest::option::weighted(0.9, 0i32..40)),
                 1..20,
             ),
             2..5,
@@ -125,7 +180,7 @@ proptest! {
     ) {
         let others: Vec<u8> = numbers.iter().map(|number| 8 - number).collect();
         let entries = [column(form, &numbers), column(form, &others)];
-        let known = Known::default();
+        let known = KnownContributions::default();
         for (batch, entries) in batches.iter().flat_map(|batch| entries.iter().map(move |it| (batch, it))) {
             let number = i32::try_from(entries.len()).unwrap();
             // Two columns with the same entries.

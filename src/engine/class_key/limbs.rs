@@ -1,12 +1,13 @@
-//! Turns each value of a column into two numbers, from which [class keys](super) are computed.
+//! Turns each text, byte string, Boolean, interval or wide decimal of a column into two numbers, from which
+//! [class keys](super) are computed.
 
 use std::hash::Hasher;
 
-use arrow::array::{
-    Array, AsArray, GenericByteArray, GenericByteViewArray, PrimitiveArray, downcast_primitive_array,
+use arrow::array::{Array, AsArray, GenericByteArray, GenericByteViewArray, PrimitiveArray};
+use arrow::datatypes::{
+    ArrowPrimitiveType, ByteArrayType, ByteViewType, DataType, Decimal128Type, Decimal256Type,
+    IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType,
 };
-use arrow::buffer::NullBuffer;
-use arrow::datatypes::{ArrowPrimitiveType, ByteArrayType, ByteViewType, DataType};
 use datafusion::error::{DataFusionError, Result};
 use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher128};
 
@@ -18,13 +19,23 @@ pub(super) type Limbs = [u64; 2];
 /// The limbs of NULL.
 pub(super) const NULL: Limbs = [1 << 51, 0];
 
-/// Returns the limbs of each value.
+/// Returns the limbs of each value of a type that [`bits::map_each`](crate::engine::bits::map_each) does not read.
 ///
 /// # Errors
 /// An internal error for a type that has no keys.
 pub(super) fn limbs_of(seed: Seed, array: &dyn Array) -> Result<Vec<Limbs>> {
-    Ok(downcast_primitive_array! {
-        array => of_numbers(seed, array),
+    Ok(match array.data_type() {
+        DataType::Decimal128(..) => of_fixed_width(seed, array.as_primitive::<Decimal128Type>()),
+        DataType::Decimal256(..) => of_fixed_width(seed, array.as_primitive::<Decimal256Type>()),
+        DataType::Interval(IntervalUnit::YearMonth) => {
+            of_fixed_width(seed, array.as_primitive::<IntervalYearMonthType>())
+        }
+        DataType::Interval(IntervalUnit::DayTime) => {
+            of_fixed_width(seed, array.as_primitive::<IntervalDayTimeType>())
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            of_fixed_width(seed, array.as_primitive::<IntervalMonthDayNanoType>())
+        }
         DataType::Utf8 => of_bytes(seed, array.as_string::<i32>()),
         DataType::LargeUtf8 => of_bytes(seed, array.as_string::<i64>()),
         DataType::Binary => of_bytes(seed, array.as_binary::<i32>()),
@@ -103,55 +114,11 @@ fn limbs_of_short(view: u128) -> Limbs {
     [limb(number), limb(number >> 50)]
 }
 
-/// Returns the first limb of each value if the second is always 0: of numbers of at most four bytes.
-pub(super) fn ones_of(array: &dyn Array) -> Option<Vec<u64>> {
-    if array.data_type().primitive_width().is_none_or(|width| width > 4) {
-        return None;
-    }
-    downcast_primitive_array! {
-        array => Some(bits_of(array, |bits| bits, NULL[0])),
-        _ => None,
-    }
-}
-
-fn of_numbers<T: ArrowPrimitiveType>(seed: Seed, array: &PrimitiveArray<T>) -> Vec<Limbs> {
-    match size_of::<T::Native>() {
-        ..=8 => bits_of(array, |bits| [bits & 0xFFFF_FFFF, bits >> 32], NULL),
-        width => {
-            let values = array.values().inner().chunks_exact(width).enumerate();
-            let limbs = |bytes: &[u8]| limbs_of_bytes(seed, bytes);
-            values.map(|(row, bytes)| if array.is_null(row) { NULL } else { limbs(bytes) }).collect()
-        }
-    }
-}
-
-/// Returns what `of` makes of the bits of each value, which has at most eight bytes.
-fn bits_of<T: ArrowPrimitiveType, L: Copy>(
-    array: &PrimitiveArray<T>,
-    of: impl Fn(u64) -> L,
-    null: L,
-) -> Vec<L> {
-    let width = size_of::<T::Native>();
-    let of_bytes = |bytes: &[u8]| {
-        let mut whole = [0u8; 8];
-        whole[..width].copy_from_slice(bytes);
-        of(u64::from_le_bytes(whole))
-    };
-    let values = array.values().inner().chunks_exact(width).map(of_bytes).collect();
-    match array.nulls() {
-        None => values,
-        Some(nulls) => with_nulls(values, nulls, null),
-    }
-}
-
-/// Puts `null` into the places of NULLs.
-pub(super) fn with_nulls<T: Copy>(mut values: Vec<T>, nulls: &NullBuffer, null: T) -> Vec<T> {
-    for row in (!nulls.inner()).set_indices() {
-        if let Some(value) = values.get_mut(row) {
-            *value = null;
-        }
-    }
-    values
+/// Returns the limbs of values of a fixed width from their bytes.
+fn of_fixed_width<T: ArrowPrimitiveType>(seed: Seed, array: &PrimitiveArray<T>) -> Vec<Limbs> {
+    let values = array.values().inner().chunks_exact(size_of::<T::Native>()).enumerate();
+    let limbs = |bytes: &[u8]| limbs_of_bytes(seed, bytes);
+    values.map(|(row, bytes)| if array.is_null(row) { NULL } else { limbs(bytes) }).collect()
 }
 
 fn unknown(array: &dyn Array) -> DataFusionError {

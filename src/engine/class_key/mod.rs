@@ -23,24 +23,22 @@
 //!   demands. Arrays of other libraries that break this rule split a class: k comes out too small,
 //!   never too large.
 
+mod column;
 mod limbs;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, Decimal128Array};
-use arrow::compute::take;
-use arrow::datatypes::{DataType, Int32Type};
+use arrow::array::{ArrayRef, Decimal128Array};
+use arrow::datatypes::DataType;
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     lit,
 };
-use siphasher::sip::SipHasher13;
 
-use super::per_dictionary::PerDictionary;
-use limbs::{Limbs, NULL, limbs_of, ones_of, with_nulls};
+use column::{Column, KnownContributions, Sums};
 
 /// The data type of keys.
 pub(crate) const KEY: DataType = DataType::Decimal128(38, 0);
@@ -122,7 +120,7 @@ pub(crate) fn key_functions() -> [ScalarUDF; 2] {
 
 fn key_function(of: Of) -> ScalarUDF {
     let signature = Signature::variadic_any(Volatility::Immutable);
-    ScalarUDF::new_from_impl(KeyFunction { of, signature, known: Known::default() })
+    ScalarUDF::new_from_impl(KeyFunction { of, signature, known: KnownContributions::default() })
 }
 
 /// Returns whether a function is that of [`class_key`] or [`value_key`].
@@ -146,50 +144,11 @@ fn is_hashable(data_type: &DataType) -> bool {
     }
 }
 
-/// What a value of a column adds to the two sums of a row, each below 2^63 and to be taken modulo p.
-type Contribution = [u64; 2];
-
-/// The contributions of the entries of a dictionary, computed once for all batches that have it.
-type Known = PerDictionary<(Seed, u64), Arc<Vec<Contribution>>>;
-
-/// The random coefficients of a column.
-struct Coefficients {
-    first: Limbs,
-    second: Limbs,
-}
-
-impl Coefficients {
-    /// Returns those of the column with this number.
-    fn new(seed: Seed, column: u64) -> Self {
-        let below_p = |number: u64| {
-            let mut hasher = SipHasher13::new_with_keys(seed[0], seed[1]);
-            hasher.write_u64(number);
-            (hasher.finish() >> 3) % P
-        };
-        let [a, b, c, d] = [0, 1, 2, 3].map(|at| below_p(4 * column + at));
-        Self { first: [a, b], second: [c, d] }
-    }
-
-    fn of(&self, limbs: Limbs) -> Contribution {
-        // A product is below 2^122, their sum below 2^123.
-        [self.first, self.second].map(|[a, b]| folded(product(a, limbs[0]) + product(b, limbs[1])))
-    }
-
-    /// As [`of`](Self::of), for a second limb of 0.
-    fn of_one(&self, limb: u64) -> Contribution {
-        [folded(product(self.first[0], limb)), folded(product(self.second[0], limb))]
-    }
-}
-
-fn product(a: u64, b: u64) -> u128 {
-    u128::from(a) * u128::from(b)
-}
-
 /// The rows whose keys are computed together, so that their sums stay in the L1 cache.
 const BLOCK: usize = 1024;
 
 /// Returns the keys of a batch.
-fn keys_of(seed: Seed, columns: &[ArrayRef], rows: usize, known: &Known) -> Result<Vec<i128>> {
+fn keys_of(seed: Seed, columns: &[ArrayRef], rows: usize, known: &KnownContributions) -> Result<Vec<i128>> {
     let columns = columns.iter().zip(0u64..).map(|(values, number)| Column::new(seed, number, values, known));
     let columns = columns.collect::<Result<Vec<Column>>>()?;
     let mut keys = Vec::with_capacity(rows);
@@ -197,107 +156,17 @@ fn keys_of(seed: Seed, columns: &[ArrayRef], rows: usize, known: &Known) -> Resu
         // Without columns, all rows are equal.
         let mut sums = vec![[0; 2]; BLOCK.min(rows - first)];
         for column in &columns {
-            column.add_to(&mut sums, first, seed)?;
+            column.add_to(&mut sums, first)?;
         }
         keys.extend(sums.into_iter().map(key_of));
     }
     Ok(keys)
 }
 
-/// Two sums of a row, each below 2^61 + 8.
-type Sums = [u64; 2];
-
 fn key_of(sums: Sums) -> i128 {
     // A sum is below 2 p.
     let [a, b] = sums.map(|sum| if sum < P { sum } else { sum - P });
     i128::from(a) << 61 | i128::from(b)
-}
-
-/// Adds what each row contributes.
-fn add(sums: &mut [Sums], contributions: impl Iterator<Item = Contribution>) {
-    // The number is below 2^61 + 8 + 2^63.
-    let reduced = |sum: u64| (sum & P) + (sum >> 61);
-    for (sums, [a, b]) in sums.iter_mut().zip(contributions) {
-        *sums = [reduced(sums[0] + a), reduced(sums[1] + b)];
-    }
-}
-
-/// A column of a batch.
-struct Column {
-    values: ArrayRef,
-    /// What the entries contribute if the values are a dictionary.
-    of_entries: Option<Arc<Vec<Contribution>>>,
-    coefficients: Coefficients,
-}
-
-impl Column {
-    fn new(seed: Seed, number: u64, values: &ArrayRef, known: &Known) -> Result<Self> {
-        let coefficients = Coefficients::new(seed, number);
-        let Some(dictionary) = values.as_any_dictionary_opt() else {
-            return Ok(Self { values: Arc::clone(values), of_entries: None, coefficients });
-        };
-        let entries = dictionary.values();
-        let contributions = || {
-            let limbs = limbs_of(seed, entries)?;
-            Ok(Arc::new(limbs.into_iter().map(|limbs| coefficients.of(limbs)).collect()))
-        };
-        let of_entries = match entries.is_empty() {
-            true => None,
-            false => known.get((seed, number), entries, contributions)?,
-        };
-        let values = match of_entries {
-            Some(_) => Arc::clone(values),
-            None => take(entries, dictionary.keys(), None)?,
-        };
-        Ok(Self { values, of_entries, coefficients })
-    }
-
-    /// Adds what the rows from `first` on contribute.
-    fn add_to(&self, sums: &mut [Sums], first: usize, seed: Seed) -> Result<()> {
-        let values = self.values.slice(first, sums.len());
-        if let (Some(dictionary), Some(of_entries)) = (values.as_any_dictionary_opt(), &self.of_entries) {
-            self.add_entries(sums, dictionary, of_entries);
-        } else if let Some(ones) = ones_of(&values) {
-            add(sums, ones.into_iter().map(|limb| self.coefficients.of_one(limb)));
-        } else {
-            add(sums, limbs_of(seed, &values)?.into_iter().map(|limbs| self.coefficients.of(limbs)));
-        }
-        Ok(())
-    }
-
-    fn add_entries(
-        &self,
-        sums: &mut [Sums],
-        dictionary: &dyn AnyDictionaryArray,
-        of_entries: &[Contribution],
-    ) {
-        let null = self.coefficients.of(NULL);
-        let of_key = |key: usize| of_entries.get(key).copied().unwrap_or(null);
-        let keys = dictionary.keys();
-        match keys.as_primitive_opt::<Int32Type>() {
-            // Parquet's dictionaries.
-            Some(keys) => {
-                let of_key = |key: &i32| of_key(usize::try_from(*key).unwrap_or(usize::MAX));
-                match keys.nulls() {
-                    None => add(sums, keys.values().iter().map(of_key)),
-                    Some(nulls) => {
-                        add(sums, with_nulls(keys.values().to_vec(), nulls, -1).iter().map(of_key));
-                    }
-                }
-            }
-            None => {
-                let of_row = |(row, key): (usize, usize)| if keys.is_null(row) { null } else { of_key(key) };
-                add(sums, dictionary.normalized_keys().into_iter().enumerate().map(of_row));
-            }
-        }
-    }
-}
-
-/// Returns a number congruent modulo p to one below 2^123, since 2^61 is congruent to 1. It is below 2^63.
-fn folded(sum: u128) -> u64 {
-    let [low, high] = [sum, sum >> 61].map(|part| part & u128::from(u64::MAX));
-    let [low, high] = [low, high].map(|part| u64::try_from(part).unwrap_or_default());
-    (low & P) + high
 }
 
 /// What a key distinguishes.
@@ -311,7 +180,7 @@ enum Of {
 struct KeyFunction {
     of: Of,
     signature: Signature,
-    known: Known,
+    known: KnownContributions,
 }
 
 impl std::fmt::Debug for KeyFunction {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, Int64Array, make_array};
 use arrow::buffer::{Buffer, NullBuffer};
-use arrow::datatypes::{ArrowNativeType, DataType, Int64Type, SchemaRef};
+use arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, Int64Type, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
 
-use crate::engine::into_engine;
+use crate::engine::{bits, into_engine};
 use crate::error::Error;
 
 /// A class, a value of each of some columns, and the number of rows with these values in the class.
@@ -129,17 +129,12 @@ pub(super) fn is_of_bits(of: &DataType) -> bool {
 /// # Errors
 /// For another type, and for a decimal with the bits of NULL, which is outside the range of every decimal.
 fn bits_of(column: &dyn Array) -> Result<Vec<[u64; 2]>> {
-    let data = column.to_data();
-    let mut bits = match column.data_type().primitive_width() {
-        Some(1) => widened::<u8>(&data),
-        Some(2) => widened::<u16>(&data),
-        Some(4) => widened::<u32>(&data),
-        Some(8) => widened::<u64>(&data),
-        Some(16) => {
-            let values = data.buffer::<i128>(0).iter().take(data.len());
-            values.map(|value| halves(value.cast_unsigned())).collect()
-        }
-        _ => return Err(unexpected_form()),
+    let mut bits = if let Some(bits) = bits::map_each(column, |bits| [bits, 0]) {
+        bits
+    } else if let Some(values) = column.as_primitive_opt::<Decimal128Type>() {
+        values.values().iter().map(|value| halves(value.cast_unsigned())).collect()
+    } else {
+        return Err(unexpected_form());
     };
     let nulls = column.nulls();
     let is_null = |row| nulls.is_some_and(|nulls| nulls.is_null(row));
@@ -150,10 +145,6 @@ fn bits_of(column: &dyn Array) -> Result<Vec<[u64; 2]>> {
         bits.iter_mut().enumerate().filter(|(row, _)| is_null(*row)).for_each(|(_, bits)| *bits = NULL);
     }
     Ok(bits)
-}
-
-fn widened<T: ArrowNativeType + Into<u64>>(data: &ArrayData) -> Vec<[u64; 2]> {
-    data.buffer::<T>(0).iter().take(data.len()).map(|value| [(*value).into(), 0]).collect()
 }
 
 fn narrowed<T: ArrowNativeType + TryFrom<u64>>(bits: impl Iterator<Item = [u64; 2]>) -> Result<Buffer> {

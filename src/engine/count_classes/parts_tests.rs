@@ -1,8 +1,10 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use arrow::array::{ArrayRef, Decimal128Array};
-use arrow::datatypes::{Field, Schema};
+use arrow::array::{
+    ArrayRef, Date32Array, Decimal128Array, Int8Array, Int64Array, TimestampMicrosecondArray, UInt16Array,
+};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -341,4 +343,33 @@ fn a_decimal_outside_its_range_is_refused() {
     let (mut counts, mut moved) = (FirstCounts::new(&unbounded()), Vec::new());
     counts.add([Counted::<0, i64>::NONE; 3].into_iter(), &mut moved);
     assert_eq!(moved.len(), 3);
+}
+
+#[test]
+fn a_slice_with_nulls_survives_reading_and_writing() {
+    let classes = Decimal128Array::from(vec![Some(7), None, Some(-8), Some(7), None]).with_data_type(KEY);
+    let columns: [ArrayRef; 5] = [
+        Arc::new(Int8Array::from(vec![Some(0), Some(-1), None, Some(i8::MIN), Some(3)])),
+        Arc::new(UInt16Array::from(vec![None, Some(0), Some(u16::MAX), None, Some(1)])),
+        Arc::new(Date32Array::from(vec![Some(-1), None, Some(i32::MAX), Some(0), None])),
+        Arc::new(TimestampMicrosecondArray::from(vec![None, Some(i64::MIN), Some(0), None, Some(-1)])),
+        Arc::new(Decimal128Array::from(vec![Some(-1), None, Some(0), Some(1), Some(2)])),
+    ];
+    for values in columns {
+        let fields = [("class", KEY, true), ("value", values.data_type().clone(), true)];
+        let fields = fields.map(|(name, of, nullable)| Field::new(name, of, nullable));
+        let rows = Field::new("rows", DataType::Int64, false);
+        let schema = Arc::new(Schema::new(fields.into_iter().chain([rows]).collect::<Vec<_>>()));
+        let numbers = Arc::new(Int64Array::from_iter_values(1..=5));
+        let columns: Vec<ArrayRef> = vec![Arc::new(classes.clone()), values, numbers];
+        let whole = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+        for (first, rows) in [(0, 5), (1, 3), (3, 2), (4, 1), (2, 0)] {
+            let part = whole.slice(first, rows);
+            let counted: Vec<Counted<1, i64>> = counted_of(&part).unwrap().collect();
+            assert_eq!(batch_of(&schema, &counted).unwrap(), part);
+            let read: Vec<_> = rows_of::<1, i64>(&part.columns()[..2]).unwrap().collect();
+            assert_eq!(read.len(), rows);
+            assert!(read.iter().zip(&counted).all(|(row, counted)| row.is_of_same(counted) && row.rows == 1));
+        }
+    }
 }
