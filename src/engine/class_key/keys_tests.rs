@@ -113,7 +113,7 @@ fn entries_of_few_values_have_the_keys_of_their_texts() {
     let number = 2 * BLOCK + 7;
     for (values, nulls) in (1..=texts.len()).flat_map(|values| [(values, 0), (values, 7)]) {
         let entries: ArrayRef = Arc::new(StringArray::from_iter((0..64).map(|entry| texts[entry % values])));
-        let is_valid = |row: &usize| nulls == 0 || row % nulls > 0;
+        let is_valid = |row: &usize| nulls == 0 || !row.is_multiple_of(nulls);
         let rows = (0..number).map(|row| is_valid(&row).then_some(i32::try_from(row * 11 % 64).unwrap()));
         let rows: Int32Array = rows.collect();
         let plain = take(&entries, &rows, None).unwrap();
