@@ -118,12 +118,12 @@ fn codes_of_all(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::erro
     generalizer.codes(&seen_values(generalizer, values)?)
 }
 
-/// Returns the codes of values that may repeat, of which each is coded once where that pays.
+/// Returns the codes of values, of which some may be equal. Each distinct text is coded only once.
 fn codes_of_distinct(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::error::Result<ArrayRef> {
     let values = seen_values(generalizer, values)?;
     let (seen, labels) = types(generalizer, values.data_type())?;
     let of_type = generalizer.codes(&new_empty_array(&seen))?;
-    // Making a text from a text is expensive.
+    // Making a text from a text costs more than finding the distinct ones.
     if seen == labels && seen == DataType::Utf8View && *of_type.data_type() == seen && !values.is_empty() {
         let (distinct, places) = distinct::of_batch(&values).map_err(Error::internal)?;
         return take(&generalizer.codes(&distinct)?, &places, None).map_err(Error::internal);
