@@ -53,6 +53,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
+use arrow_select::dictionary::garbage_collect_any_dictionary;
 
 pub use centroid::Centroid;
 use clip::Clip;
@@ -258,41 +259,20 @@ pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRe
                 let nulls = arrow::array::new_null_array(dictionary.values().data_type(), values.len());
                 return apply(generalizer, &nulls);
             }
-            // Unused entries must not cause errors, so only entries that rows refer to are
-            // generalized.
-            let used = arrow::array::AnyDictionaryArray::normalized_keys(dictionary);
-            let mut position = vec![u32::MAX; dictionary.values().len()];
-            let mut kept: Vec<u32> = Vec::new();
-            let keys: UInt32Array = used
-                .iter()
-                .enumerate()
-                .map(|(row, key)| {
-                    if values.is_null(row) {
-                        return Ok(None);
-                    }
-                    let slot = position
-                        .get_mut(*key)
-                        .ok_or_else(|| Error::internal("generalize: a dictionary key is out of range"))?;
-                    if *slot == u32::MAX {
-                        *slot = u32::try_from(kept.len()).map_err(Error::internal)?;
-                        kept.push(u32::try_from(*key).map_err(Error::internal)?);
-                    }
-                    Ok(Some(*slot))
-                })
-                .collect::<Result<_>>()?;
-            let distinct =
-                take(dictionary.values(), &UInt32Array::from(kept), None).map_err(Error::internal)?;
-            let generalized = apply(generalizer, &distinct)?;
+            // Entries that no row has must not cause errors.
+            let used = garbage_collect_any_dictionary(dictionary).map_err(Error::internal)?;
+            let (keys, distinct) = (used.as_any_dictionary().keys(), used.as_any_dictionary().values());
+            let generalized = apply(generalizer, distinct)?;
             // NULL keys must become the label of NULL, which only the top level has.
             if keys.null_count() > 0 {
                 let nulls = arrow::array::new_null_array(distinct.data_type(), values.len());
                 let of_null = apply(generalizer, &nulls)?;
-                let taken = take(&generalized, &keys, None).map_err(Error::internal)?;
-                let missing = arrow::compute::is_null(&keys).map_err(Error::internal)?;
+                let taken = take(&generalized, keys, None).map_err(Error::internal)?;
+                let missing = arrow::compute::is_null(keys).map_err(Error::internal)?;
                 return arrow::compute::kernels::zip::zip(&missing, &of_null, &taken)
                     .map_err(Error::internal);
             }
-            take(&generalized, &keys, None).map_err(Error::internal)
+            take(&generalized, keys, None).map_err(Error::internal)
         }
         DataType::Utf8 | DataType::LargeUtf8 => generalizer.generalize(
             &cast(values, &DataType::Utf8View)

@@ -9,9 +9,10 @@
 //! optimizer rule puts these functions into class keys, for which no text is made per row; they are
 //! registered, because a plan may run elsewhere.
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array, new_null_array};
+use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, new_empty_array, new_null_array};
 use arrow::compute::take;
 use arrow::datatypes::DataType;
+use arrow_select::dictionary::garbage_collect_any_dictionary;
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, ScalarUDF};
@@ -96,17 +97,21 @@ pub(super) fn codes_of(
             None => coded(values)?,
             // All values have the code of NULL, but some may be refused.
             Some(packed) if generalizer.is_top() => {
-                of_used(&**values, &coded_entries)?;
+                coded_entries(with_used_entries(packed)?.as_any_dictionary().values())?;
                 coded(&new_null_array(packed.values().data_type(), values.len()))?
             }
             Some(packed) => {
                 let constants = constants.iter().map(|constant| constant.cloned()).collect();
                 let of_entries = known.get(constants, packed.values(), || coded_entries(packed.values()));
-                packed.with_values(match of_entries {
-                    Ok(Some(of_entries)) => of_entries,
+                match of_entries {
+                    Ok(Some(of_entries)) => packed.with_values(of_entries),
                     // An entry that no row has may be one that is refused.
-                    Ok(None) | Err(_) => of_used(&**values, &coded_entries)?,
-                })
+                    Ok(None) | Err(_) => {
+                        let packed = with_used_entries(packed)?;
+                        let packed = packed.as_any_dictionary();
+                        packed.with_values(coded_entries(packed.values())?)
+                    }
+                }
             }
         },
     };
@@ -131,24 +136,9 @@ fn codes_of_distinct(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate:
     generalizer.codes(&values)
 }
 
-/// Returns the codes of those entries of a dictionary that rows have, and NULL for the others.
-fn of_used(packed: &dyn Array, coded: &dyn Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<ArrayRef> {
-    let packed = packed.as_any_dictionary();
-    if packed.values().is_empty() {
-        return coded(packed.values());
-    }
-    let mut used: Vec<Option<u32>> = vec![None; packed.values().len()];
-    let keys =
-        packed.normalized_keys().into_iter().enumerate().filter(|(row, _)| packed.keys().is_valid(*row));
-    let mut entries = Vec::new();
-    for (_, key) in keys {
-        if let (Some(place @ None), Ok(entry)) = (used.get_mut(key), u32::try_from(key)) {
-            *place = u32::try_from(entries.len()).ok();
-            entries.push(entry);
-        }
-    }
-    let entries = take(packed.values(), &UInt32Array::from(entries), None)?;
-    Ok(take(&coded(&entries)?, &UInt32Array::from(used), None)?)
+/// Returns a dictionary without the entries that no row has.
+fn with_used_entries(packed: &dyn AnyDictionaryArray) -> Result<ArrayRef> {
+    Ok(garbage_collect_any_dictionary(packed)?)
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ const BITS: [u32; 2] = [12, 16];
 /// The rows that met another one in its place after which it is decided whether a table is of use.
 const PROBED: [usize; 2] = [1 << 14, 1 << 18];
 
+/// The rows whose places in the larger table are read before the first of them is added.
+const READ_AHEAD: usize = 64;
+
 fn table<const VALUES: usize, N: RowCount>(size: usize) -> Vec<Counted<VALUES, N>> {
     vec![Counted::NONE; 1 << BITS[size]]
 }
@@ -63,39 +66,62 @@ impl<const VALUES: usize, N: RowCount> FirstCounts<VALUES, N> {
         moved: &mut Vec<Counted<VALUES, N>>,
     ) {
         let (before, shift) = (moved.len(), u64::BITS - BITS[self.size]);
-        for counted in rows {
-            let at = usize::try_from(counted.hash() >> shift).unwrap_or_default();
-            let place = self.places.get_mut(at).filter(|_| !counted.is_none());
-            let Some(place) = place else {
-                moved.push(counted);
-                continue;
-            };
-            if place.is_none() {
-                *place = counted;
-                continue;
-            }
-            self.met += 1;
-            if place.is_of_same(&counted) {
-                place.add(counted);
-                continue;
-            }
-            // In the larger table, what has to leave its place goes to the one beside it.
-            let other = std::mem::replace(place, counted);
-            match self.places.get_mut(at ^ 1) {
-                Some(beside) if self.size == 1 => {
-                    let second = std::mem::replace(beside, other);
-                    if second.is_of_same(&counted) {
-                        self.places[at].add(second);
-                    } else if !second.is_none() {
-                        moved.push(second);
-                    }
+        let place_of = |counted: &Counted<VALUES, N>| usize::try_from(counted.hash() >> shift);
+        let mut rows = rows.map(|counted| (place_of(&counted).unwrap_or_default(), counted));
+        if self.size == 0 {
+            rows.for_each(|(at, counted)| self.add_at(at, counted, moved));
+        } else {
+            let mut some = Vec::with_capacity(READ_AHEAD);
+            loop {
+                some.extend(rows.by_ref().take(READ_AHEAD));
+                if some.is_empty() {
+                    break;
                 }
-                _ => moved.push(other),
+                self.read_ahead(&some);
+                some.drain(..).for_each(|(at, counted)| self.add_at(at, counted, moved));
             }
         }
         self.moved += moved.len() - before;
         if self.met >= PROBED[self.size] {
             self.change_size(moved);
+        }
+    }
+
+    /// Brings the places of some rows into the cache, all at once, where reading one after the other would wait
+    /// for each.
+    fn read_ahead(&self, rows: &[(usize, Counted<VALUES, N>)]) {
+        let bits = rows.iter().filter_map(|(at, _)| self.places.get(*at)).map(|place| place.class[0]);
+        std::hint::black_box(bits.fold(0, |all, bits| all | bits));
+    }
+
+    /// Adds a row to its place.
+    #[inline]
+    fn add_at(&mut self, at: usize, counted: Counted<VALUES, N>, moved: &mut Vec<Counted<VALUES, N>>) {
+        let Some(place) = self.places.get_mut(at).filter(|_| !counted.is_none()) else {
+            moved.push(counted);
+            return;
+        };
+        if place.is_none() {
+            *place = counted;
+            return;
+        }
+        self.met += 1;
+        if place.is_of_same(&counted) {
+            place.add(counted);
+            return;
+        }
+        // In the larger table, what has to leave its place goes to the one beside it.
+        let other = std::mem::replace(place, counted);
+        match self.places.get_mut(at ^ 1) {
+            Some(beside) if self.size == 1 => {
+                let second = std::mem::replace(beside, other);
+                if second.is_of_same(&counted) {
+                    self.places[at].add(second);
+                } else if !second.is_none() {
+                    moved.push(second);
+                }
+            }
+            _ => moved.push(other),
         }
     }
 
