@@ -204,6 +204,17 @@ fn dictionaries_are_generalized_by_the_values_that_rows_have() {
 }
 
 #[test]
+fn a_null_key_may_hide_any_number() {
+    // Of the first dictionary, all entries have rows.
+    for entries in [vec![17, 25], vec![17, 25, -128]] {
+        let keys = Int8Array::new(vec![1, -77, 0].into(), Some(vec![true, false, true].into()));
+        let values = DictionaryArray::<Int8Type>::new(keys, Arc::new(Int8Array::from(entries)));
+        let floors = apply(&*level("floor:10"), &(Arc::new(values.slice(1, 2)) as ArrayRef)).unwrap();
+        assert_eq!(floors.as_primitive::<Int8Type>(), &Int8Array::from(vec![None, Some(10)]));
+    }
+}
+
+#[test]
 fn a_level_is_made_again_from_its_label() {
     for label in [
         "range:10",
