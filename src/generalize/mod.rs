@@ -254,14 +254,9 @@ pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRe
     match values.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = values.as_any_dictionary();
-            if dictionary.values().is_empty() {
-                // Without any key there is nothing to normalize, which would panic.
-                let nulls = arrow::array::new_null_array(dictionary.values().data_type(), values.len());
-                return apply(generalizer, &nulls);
-            }
-            // Entries that no row has must not cause errors.
-            let used = garbage_collect_any_dictionary(dictionary).map_err(Error::internal)?;
-            let (keys, distinct) = (used.as_any_dictionary().keys(), used.as_any_dictionary().values());
+            // Unused entries must not cause errors.
+            let compact = garbage_collect_any_dictionary(dictionary).map_err(Error::internal)?;
+            let (keys, distinct) = (compact.as_any_dictionary().keys(), compact.as_any_dictionary().values());
             let generalized = apply(generalizer, distinct)?;
             // NULL keys must become the label of NULL, which only the top level has.
             if keys.null_count() > 0 {

@@ -97,7 +97,7 @@ pub(super) fn codes_of(
             None => coded(values)?,
             // All values have the code of NULL, but some may be refused.
             Some(packed) if generalizer.is_top() => {
-                coded_entries(with_used_entries(packed)?.as_any_dictionary().values())?;
+                coded_entries(without_unused_entries(packed)?.as_any_dictionary().values())?;
                 coded(&new_null_array(packed.values().data_type(), values.len()))?
             }
             Some(packed) => {
@@ -105,9 +105,9 @@ pub(super) fn codes_of(
                 let of_entries = known.get(constants, packed.values(), || coded_entries(packed.values()));
                 match of_entries {
                     Ok(Some(of_entries)) => packed.with_values(of_entries),
-                    // An entry that no row has may be one that is refused.
+                    // An entry that no row has may be refused.
                     Ok(None) | Err(_) => {
-                        let packed = with_used_entries(packed)?;
+                        let packed = without_unused_entries(packed)?;
                         let packed = packed.as_any_dictionary();
                         packed.with_values(coded_entries(packed.values())?)
                     }
@@ -137,7 +137,7 @@ fn codes_of_distinct(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate:
 }
 
 /// Returns a dictionary without the entries that no row has.
-fn with_used_entries(packed: &dyn AnyDictionaryArray) -> Result<ArrayRef> {
+fn without_unused_entries(packed: &dyn AnyDictionaryArray) -> Result<ArrayRef> {
     Ok(garbage_collect_any_dictionary(packed)?)
 }
 
@@ -230,5 +230,24 @@ mod tests {
         let codes = code(&[Some(2), Some(0), None, Some(2)]).unwrap().into_array(4).unwrap();
         assert_eq!(classes(&codes), [0, 1, 2, 0]);
         assert!(code(&[Some(1)]).is_err());
+        // All keys are NULL, so no entry is left.
+        assert_eq!(classes(&code(&[None, None]).unwrap().into_array(2).unwrap()), [0, 0]);
+    }
+
+    #[test]
+    fn of_a_dictionary_too_large_to_be_kept_the_used_entries_are_coded() {
+        let entries: ArrayRef =
+            Arc::new(StringArray::from_iter_values((0..200_000).map(|n| format!("{n:06}"))));
+        let values =
+            dictionary(&[Some(7), Some(150_000), None, Some(199_999), Some(150_999), Some(9)], entries);
+        let known = KnownCodes::default();
+        for (level, expected) in
+            [(level("prefix", 3), [0, 1, 2, 3, 1, 0]), (Arc::new(Suppress::star()), [0; 6])]
+        {
+            let codes = codes_of("test", &*level, &ColumnarValue::Array(Arc::clone(&values)), &known, &[]);
+            let codes = codes.unwrap().into_array(6).unwrap();
+            assert_eq!(classes(&codes), expected);
+            assert!(codes.as_any_dictionary_opt().is_none_or(|codes| codes.values().len() <= 5));
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::command::{Place, program};
+use crate::command::Place;
 use crate::house::root;
 
 const MIB: u64 = 1 << 20;
@@ -25,17 +25,19 @@ fn peak(place: &Place, line: &str, word: Option<&str>) -> (i32, String, u64) {
     command.args(word).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let process = PathBuf::from(format!("/proc/{}", child.id()));
-    let program = program().canonicalize().unwrap();
+    let this_program = std::env::current_exe().unwrap();
     let mut most = 0;
     while child.try_wait().unwrap().is_none() {
-        // A process that was just spawned may still share the memory of the one that runs the tests.
-        if std::fs::read_link(process.join("exe")).is_ok_and(|exe| exe == program) {
+        // A process that was just spawned may still share the memory of the test process.
+        if std::fs::read_link(process.join("exe")).is_ok_and(|exe| exe != this_program) {
             let text = std::fs::read_to_string(process.join("status")).unwrap_or_default();
             let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
             let kib: u64 = line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse().unwrap());
             most = most.max(kib * 1024);
         }
-        std::thread::sleep(Duration::from_millis(2));
+        if most > 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
     let output = child.wait_with_output().unwrap();
     assert!(most > 0, "`{line}` ended before its memory was read");

@@ -19,7 +19,7 @@ const BITS: [u32; 2] = [12, 16];
 /// The rows that met another one in its place after which it is decided whether a table is of use.
 const PROBED: [usize; 2] = [1 << 14, 1 << 18];
 
-/// The rows whose places in the larger table are read before the first of them is added.
+/// The number of rows whose places in the larger table are read before the first of them is added.
 const READ_AHEAD: usize = 64;
 
 fn table<const VALUES: usize, N: RowCount>(size: usize) -> Vec<Counted<VALUES, N>> {
@@ -65,20 +65,24 @@ impl<const VALUES: usize, N: RowCount> FirstCounts<VALUES, N> {
         rows: impl Iterator<Item = Counted<VALUES, N>>,
         moved: &mut Vec<Counted<VALUES, N>>,
     ) {
+        if self.places.is_empty() {
+            moved.extend(rows);
+            return;
+        }
         let (before, shift) = (moved.len(), u64::BITS - BITS[self.size]);
         let place_of = |counted: &Counted<VALUES, N>| usize::try_from(counted.hash() >> shift);
         let mut rows = rows.map(|counted| (place_of(&counted).unwrap_or_default(), counted));
         if self.size == 0 {
             rows.for_each(|(at, counted)| self.add_at(at, counted, moved));
         } else {
-            let mut some = Vec::with_capacity(READ_AHEAD);
+            let mut group = Vec::with_capacity(READ_AHEAD);
             loop {
-                some.extend(rows.by_ref().take(READ_AHEAD));
-                if some.is_empty() {
+                group.extend(rows.by_ref().take(READ_AHEAD));
+                if group.is_empty() {
                     break;
                 }
-                self.read_ahead(&some);
-                some.drain(..).for_each(|(at, counted)| self.add_at(at, counted, moved));
+                self.read_ahead(&group);
+                group.drain(..).for_each(|(at, counted)| self.add_at(at, counted, moved));
             }
         }
         self.moved += moved.len() - before;
@@ -87,8 +91,7 @@ impl<const VALUES: usize, N: RowCount> FirstCounts<VALUES, N> {
         }
     }
 
-    /// Brings the places of some rows into the cache, all at once, where reading one after the other would wait
-    /// for each.
+    /// Reads the places of some rows, so that the cache misses overlap instead of following one another.
     fn read_ahead(&self, rows: &[(usize, Counted<VALUES, N>)]) {
         let bits = rows.iter().filter_map(|(at, _)| self.places.get(*at)).map(|place| place.class[0]);
         std::hint::black_box(bits.fold(0, |all, bits| all | bits));
