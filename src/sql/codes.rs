@@ -123,7 +123,7 @@ fn codes_of_all(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::erro
     generalizer.codes(&seen_values(generalizer, values)?)
 }
 
-/// Returns the codes of values, of which some may be equal. Each distinct text is coded only once.
+/// Returns the codes of values. A text that occurs more than once is coded once.
 fn codes_of_distinct(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::error::Result<ArrayRef> {
     let values = seen_values(generalizer, values)?;
     let (seen, labels) = types(generalizer, values.data_type())?;
