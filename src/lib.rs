@@ -10,7 +10,7 @@
 //! use datafusion_kanon::progress::{CancelToken, Silent};
 //! use datafusion_kanon::input::{Input, PolicySource};
 //! use datafusion_kanon::policy::{Folder, PolicySpec};
-//! use datafusion_kanon::release::release;
+//! use datafusion_kanon::release::{Place, release};
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
 //! # let folder = std::env::temp_dir().join(format!("kanon-doc-{}", std::process::id()));
@@ -33,8 +33,8 @@
 //! let (resources, stop) = (Resources::default_of_machine(), CancelToken::default());
 //! let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
 //!
-//! let out = folder.join("patients_safe");
-//! let released = release(&run, &Input::find("data/papers/patients.csv")?, &source, &out, true).await?;
+//! let place = Place::beside(&folder.join("patients_safe"))?;
+//! let released = release(&run, &Input::find("data/papers/patients.csv")?, &source, &place, true).await?;
 //! assert_eq!(released.public.rows(), 9);
 //! assert_eq!(released.after.min(), Some(3));
 //! # std::fs::remove_dir_all(folder).unwrap();

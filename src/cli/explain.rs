@@ -11,7 +11,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Centroid;
 use crate::measure::RISKS;
-use crate::model::{MODELS, delta_presence};
+use crate::model::{MODELS, delta_presence, k_anonymity};
 use crate::release::publish::record::{
     CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord,
     Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
@@ -98,6 +98,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
             cell(sensitive)
         );
     }
+    page += &alone(record, people);
     if let Some(statement) = &record.statement {
         page += &assertions(statement, record, people);
     }
@@ -242,6 +243,24 @@ fn promise(model: &ModelRecord, people: &str) -> String {
         in_groups(summary, people),
         reached(model.required),
         recorded_text(model)
+    )
+}
+
+/// Returns, as a line of a list, that the promises hold for one release of the same people; nothing where noise is
+/// added, whose sum of epsilons is told elsewhere.
+fn alone(record: &PublicRecord, people: &str) -> String {
+    if record.recoding.adds_noise() {
+        return String::new();
+    }
+    let is_k = |model: &&ModelRecord| model.model == k_anonymity::ROW.doc.name && model.quasi.is_none();
+    let smallest = record.models.iter().find(is_k).and_then(|model| model.reached);
+    let among = match smallest {
+        Some(k) => format!("the {} {people} of a group", reached(k)),
+        None => format!("the {people} of a group"),
+    };
+    format!(
+        "- All of this holds if this is the only release of these people. Somebody who also has another one intersects its groups with \
+         those of this one: {among} can become 1.\n"
     )
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, integer, percent_of, plural, rows};
 use super::risk::{bar, bins};
-use super::source::{Csv, PolicyFile, find_table, record_of, release_note};
+use super::source::{Csv, PolicyFile, PrivatePlace, find_table, record_of, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -65,6 +65,8 @@ pub(crate) struct Link {
     /// Exit with code 1 if an individual with a match has fewer than K, or if no individual has a match.
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     k: Option<u64>,
+    #[command(flatten)]
+    private: PrivatePlace,
     /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -80,12 +82,14 @@ impl Link {
         }
         let (list, table) = (Input::find_or_read(&self.list)?, find_table(&self.table)?);
         let release = Path::new(&self.table);
+        let release =
+            release.join(RECORD).is_file().then(|| self.private.of(release, policy.as_ref())).transpose()?;
         run.progress.begin(Phase::Profile, 0);
         let attack = Attack {
             list: &list,
             individual: self.individual.as_deref(),
             table: &table,
-            release: release.join(RECORD).is_file().then_some(release),
+            release: release.as_ref(),
             individual_of_table: self.individual_of_b.as_deref(),
             on: &self.on,
             sensitive: &self.sensitive,

@@ -11,21 +11,22 @@ use super::numbers::{
     as_is_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, noise_text, percent,
     percent_of, plural, rows, steps_by, unique_lines,
 };
-use super::source::PolicyFile;
+use super::source::{PolicyFile, PrivatePlace};
 use super::{Done, in_shell, without_controls};
 use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, of_file};
 use crate::generalize::known;
+use crate::input::files::end_of_data;
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
+use crate::release::publish::place::Place;
 use crate::release::publish::record::{
     CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
     RegionsRecord,
 };
 use crate::release::publish::staging::private_file;
-use crate::release::publish::target::absolute;
 use crate::release::{Released, release, release_again};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
@@ -36,7 +37,8 @@ Examples:
   kanon release tonight.parquet --recoding patients_safe.private.json --to tonight_safe
 
 Writes patients_safe/part-00000.parquet ... (of method \"anatomy\", two folders of them) and patients_safe/_kanon.json,
-which may be published, and patients_safe.private.json beside it, which may not. Nothing appears under --to before it is verified.")]
+which may be published, and patients_safe.private.json beside it, which may not: --private keeps it elsewhere. Nothing appears
+under --to before it is verified.")]
 pub(crate) struct Release {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
@@ -52,6 +54,8 @@ pub(crate) struct Release {
     /// The folder to create; must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
+    #[command(flatten)]
+    private: PrivatePlace,
     /// The day of the release, which the public record then states: 2026-11-24. It goes before the
     /// policy's; the clock is never asked, so that the same input gives the same bytes.
     #[arg(long, value_name = "DAY", value_parser = parse_day)]
@@ -66,30 +70,34 @@ pub(crate) struct Release {
 
 impl Release {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let earlier = self.recoding.as_deref().map(earlier).transpose()?;
+        check_is_folder(&self.to)?;
+        let earlier = self.recoding.as_deref().map(|path| Ok((path, earlier(path)?))).transpose()?;
         let mut policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
         if let (Some(policy), Some(day)) = (&mut policy, &self.released_on) {
             policy.spec = policy.spec.clone().released_on(Some(day.clone()));
         }
+        let place = match &earlier {
+            Some((path, earlier)) => self.private.after(&self.to, path, earlier)?,
+            None => self.private.of(&self.to, policy.as_ref())?,
+        };
         let input = Input::find_or_read(&self.input)?;
         if let Some(path) = &self.report {
-            check_report(path, &self.to, self.overwrite)?;
+            check_report(path, &place, self.overwrite)?;
         }
         let mut released = match (&policy, &earlier) {
             (Some(policy), _) => {
                 let source = PolicySource { spec: &policy.spec, text: &policy.text, files: &policy.folder };
-                release(run, &input, &source, &self.to, self.overwrite).await?
+                release(run, &input, &source, &place, self.overwrite).await?
             }
-            (None, Some(earlier)) => {
-                release_again(run, &input, earlier, self.released_on.clone(), &self.to, self.overwrite)
-                    .await?
+            (None, Some((_, earlier))) => {
+                release_again(run, &input, earlier, self.released_on.clone(), &place, self.overwrite).await?
             }
             (None, None) => return Err(Error::policy("give the policy with --policy")),
         };
         if let Some(path) = &self.report {
             let report = json!({ "public": &released.public, "private": &released.private });
-            let written =
-                private_file(path).and_then(|mut file| file.write_all(format!("{report:#}\n").as_bytes()));
+            let written = private_file(path, self.overwrite)
+                .and_then(|mut file| file.write_all(format!("{report:#}\n").as_bytes()));
             if let Err(error) = written {
                 let why = of_file(&error);
                 released.warnings.push(format!("--report {}: could not be written: {why}", path.display()));
@@ -102,11 +110,11 @@ impl Release {
         }
         let json = serde_json::to_value(&released.public)
             .map_err(|_| Error::internal("release: the public record cannot be serialized"))?;
-        Ok(Done { text: self.describe(&released)?, json, holds: true })
+        Ok(Done { text: self.describe(&released, &place)?, json, holds: true })
     }
 
     /// Describes a release.
-    fn describe(&self, released: &Released) -> Result<String> {
+    fn describe(&self, released: &Released, place: &Place) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
         let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
@@ -263,14 +271,43 @@ impl Release {
             format!("{files} ({})", rows(table.rows))
         });
         line("wrote", format!("{}, _kanon.json", tables.collect::<Vec<_>>().join(", ")));
-        line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
+        let private = place.private().components().collect::<PathBuf>();
+        let private = private.display();
+        line("keep", format!("{private} to yourself: it holds raw facts about the input"));
         // A private record holds the policy, but no population.
         let policy = self.policy.as_ref().filter(|_| released.reads_population);
         let policy = policy.map(|policy| format!(" --policy {}", in_shell(&policy.display().to_string())));
         let (out, input) = (in_shell(&out.to_string()), in_shell(&self.input));
-        line("next", format!("kanon verify {out} --input {input}{}", policy.unwrap_or_default()));
+        let private = place.is_apart().then(|| format!(" --private {}", in_shell(&private.to_string())));
+        line(
+            "next",
+            format!(
+                "kanon verify {out} --input {input}{}{}",
+                private.unwrap_or_default(),
+                policy.unwrap_or_default()
+            ),
+        );
         Ok(text)
     }
+}
+
+/// Refuses OUT with the name of a file of data: a release is a folder.
+fn check_is_folder(out: &Path) -> Result<()> {
+    let Some(end) = end_of_data(out).filter(|_| !out.is_dir()) else { return Ok(()) };
+    let folder = out.with_extension("");
+    let (out, folder) = (out.display(), folder.display());
+    let as_file = match end.as_str() {
+        "csv" | "json" | "parquet" => {
+            format!(
+                "; afterwards `kanon sql -c \"COPY (SELECT * FROM '{folder}') TO '{out}'\"` writes a copy as one file"
+            )
+        }
+        _ => String::new(),
+    };
+    Err(Error::policy(format!(
+        "--to {out}: a release is a folder of Parquet files with its record, so this would make a folder called .{end}; name a \
+         folder, such as {folder}{as_file}"
+    )))
 }
 
 /// Reads the private record of an earlier release.
@@ -358,7 +395,8 @@ fn lost_text(chosen: &RecodingRecord, costs: &[f64]) -> Option<String> {
 
 /// Checks the report's path before the release is made: writing it must not fail afterwards, and
 /// the published folder must not contain it.
-fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
+fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
+    let of = place.absolute()?;
     let place = format!("--report {}", path.display());
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = match std::fs::canonicalize(folder) {
@@ -371,8 +409,11 @@ fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
             .coded(Code::Exists)
             .at(place));
     }
-    if folder.starts_with(absolute(out)?) {
+    if folder.starts_with(of.out()) {
         return Err(Error::policy("is inside the release; a report holds raw facts").at(place));
+    }
+    if path.file_name().is_some_and(|name| folder.join(name) == of.private()) {
+        return Err(Error::policy("is the place of the private record; choose another name").at(place));
     }
     Ok(())
 }

@@ -14,7 +14,8 @@ use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Requirement, SensitiveColumn};
 use crate::parameter::Setting;
 use crate::policy::{CsvOptions, Folder, PolicySpec};
-use crate::release::publish::record::{PublicRecord, RECORD, RecodingRecord};
+use crate::release::publish::place::Place;
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD, RecodingRecord};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {
@@ -37,6 +38,44 @@ impl PolicyFile {
         let spec = PolicySpec::parse(&text).map_err(|e| e.at(&place))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Self { spec, text, folder: HierarchyFiles(Folder(folder)) })
+    }
+}
+
+/// `--private PATH`.
+#[derive(Debug, Args)]
+pub(crate) struct PrivatePlace {
+    /// The private record: a file (.json), or the folder that holds it [default: OUT.private.json beside
+    /// OUT, or as `[output] private` of the policy says].
+    #[arg(long, value_name = "PATH")]
+    private: Option<PathBuf>,
+}
+
+impl PrivatePlace {
+    /// Returns the place of the release `out`: its private record is where the flag says, else where the
+    /// policy does, else beside `out`.
+    ///
+    /// # Errors
+    /// A policy error if `out` has no name.
+    pub(crate) fn of(&self, out: &Path, policy: Option<&PolicyFile>) -> Result<Place> {
+        let of_policy = || policy.and_then(|file| Some(file.folder.0.0.join(file.spec.private()?)));
+        match self.private.clone().or_else(of_policy) {
+            Some(private) => Place::apart(out, &private),
+            None => Place::beside(out),
+        }
+    }
+
+    /// Returns the place of a release `out` that repeats the one whose private record is `earlier`: where
+    /// the flag says, else beside the earlier record if its policy keeps records apart, else beside `out`.
+    ///
+    /// # Errors
+    /// Those of the earlier policy; a policy error if `out` has no name.
+    pub(crate) fn after(&self, out: &Path, path: &Path, earlier: &PrivateRecord) -> Result<Place> {
+        let is_apart = PolicySpec::parse(&earlier.policy)?.private().is_some();
+        match (&self.private, path.parent()) {
+            (Some(private), _) => Place::apart(out, private),
+            (None, Some(folder)) if is_apart => Place::apart(out, folder),
+            _ => Place::beside(out),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{exact_quasi_line, homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{centroids_text, groups_text, level_text, regions_text, risk};
-use super::source::{PolicyFile, release_note};
+use super::source::{PolicyFile, PrivatePlace, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -18,7 +18,8 @@ use crate::model::Quantity;
 use crate::policy::Files;
 use crate::progress::Phase;
 use crate::release::check_release;
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
+use crate::release::publish::place::Place;
+use crate::release::publish::record::{PublicRecord, RecodingRecord};
 use crate::release::publish::staging::unfinished;
 use crate::release::publish::statement::may_be_policy_of;
 use crate::release::publish::write::CREATED_BY;
@@ -32,8 +33,8 @@ Examples:
   kanon verify patients_safe --input patients.parquet --policy patients.toml
 
 Without --input, only the released rows are checked. With it, every row must come from the input, recoded as
-the policy says and in a class that satisfies the models. The policy is read from the private record beside the
-release unless --policy names it; without either, the one policy file beside the release or in the current folder that
+the policy says and in a class that satisfies the models. The policy is read from the private record, beside the
+release or where --private says, unless --policy names it; without either, the one policy file beside the release or in the current folder that
 fits the public record is taken.
 
 Every file must be what kanon writes for its rows, to the byte. Where an earlier version wrote other
@@ -44,6 +45,8 @@ pub(crate) struct Verify {
     /// The input of the release.
     #[arg(long, value_name = "INPUT")]
     input: Option<String>,
+    #[command(flatten)]
+    private: PrivatePlace,
     /// The policy to use instead of the copy in the private record.
     #[arg(long, value_name = "FILE", requires = "input")]
     policy: Option<PathBuf>,
@@ -56,16 +59,18 @@ impl Verify {
             None => std::fs::canonicalize(&self.out).unwrap_or(self.out),
             Some(_) => self.out,
         };
-        let found = match (&self.policy, &self.input) {
-            (None, Some(_)) => policy_beside(&out)?,
+        let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let place = self.private.of(&out, policy.as_ref())?;
+        let found = match (&policy, &self.input) {
+            (None, Some(_)) => policy_beside(&place)?,
             _ => None,
         };
-        let path = self.policy.as_deref().or(found.as_deref());
-        let policy = path.map(PolicyFile::open).transpose()?;
+        let policy = policy
+            .map_or_else(|| found.as_deref().map(PolicyFile::open).transpose(), |given| Ok(Some(given)))?;
         let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
         run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
-        let checked = check_release(run, &out, input.as_ref(), policy).await?;
+        let checked = check_release(run, &place, input.as_ref(), policy).await?;
         let public = &checked.public;
         let mut text = format!(
             "read      {} in {}, {}\n",
@@ -155,10 +160,11 @@ impl Verify {
 ///
 /// # Errors
 /// An unmet error for a damaged record, a policy error if there are several such files.
-fn policy_beside(out: &Path) -> Result<Option<PathBuf>> {
+fn policy_beside(place: &Place) -> Result<Option<PathBuf>> {
+    let out = place.out();
     // A private record of another release is no reason to believe a policy that happens to fit this one.
     // What a killed run left may hold the record.
-    if !out.exists() || PrivateRecord::path(out)?.exists() || unfinished(out).is_some() {
+    if !out.exists() || place.private().exists() || unfinished(out).is_some() {
         return Ok(None);
     }
     let public = PublicRecord::read(out)?;

@@ -352,6 +352,15 @@ pub(crate) fn end_of(path: &Path) -> String {
     path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
 }
 
+/// Returns the extension of a file name in lower case if it is one of files of data, whether they are read
+/// or not.
+#[cfg(feature = "cli")]
+pub(crate) fn end_of_data(path: &Path) -> Option<String> {
+    let end = end_of(path);
+    let is_read = ENDS.iter().any(|(known, _)| *known == end);
+    (is_read || OTHERS.iter().any(|(known, _)| known.contains(&end.as_str()))).then_some(end)
+}
+
 /// Lists all extensions that are read, for an error.
 fn ends() -> String {
     let ends: Vec<String> = ENDS.iter().map(|(end, _)| format!(".{end}")).collect();

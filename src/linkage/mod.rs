@@ -22,7 +22,6 @@ mod regions;
 mod text_reading;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, Int64Array};
@@ -41,6 +40,7 @@ use crate::input::{Format, Input};
 use crate::linkage::linked_columns::{columns, sensitive, unused};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::policy::{CsvOptions, CsvType, Files, FilesAndTrees, PolicySpec};
+use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::written_columns::{as_texts, schema_as_texts};
 
@@ -53,8 +53,8 @@ pub struct Attack<'a> {
     pub individual: Option<&'a str>,
     /// B, the table that is attacked.
     pub table: &'a Input,
-    /// The folder of B when B is a release.
-    pub release: Option<&'a Path>,
+    /// The place of B when B is a release.
+    pub release: Option<&'a Place>,
     /// The column of B whose distinct values are counted as matches; without one its rows are. A
     /// row of B with NULL there is not a match, but its sensitive values can be learnt.
     pub individual_of_table: Option<&'a str>,
@@ -148,9 +148,9 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 
 /// Runs an attack on given columns.
 async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
-    let public = attack.release.map(PublicRecord::read).transpose()?;
+    let public = attack.release.map(|place| PublicRecord::read(place.out())).transpose()?;
     let private = match (attack.release, &public) {
-        (Some(out), Some(public)) => PrivateRecord::read_for(out, public)?,
+        (Some(place), Some(public)) => place.private_record(public)?,
         _ => None,
     };
     let spec = private.as_ref().map(|private| PolicySpec::parse(&private.policy)).transpose()?;

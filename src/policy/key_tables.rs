@@ -122,4 +122,8 @@ pub const OUTPUT: &[Key] = &[
         "left_out",
         "`\"names\"`: the public record names the columns that are left out (default `\"counts\"`: how many of each role; `relative_to` names its column in any case)",
     ),
+    key(
+        "private",
+        "the file (`.json`) or folder of the private record, from the policy's folder on; `--private` goes before it (default: beside the release)",
+    ),
 ];

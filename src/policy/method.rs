@@ -97,6 +97,16 @@ pub(super) struct Output {
     pub(super) released_on: Option<String>,
     /// Whether the record names the columns that are left out.
     pub(super) names_left_out: Option<bool>,
+    /// The file or folder of the private record.
+    pub(super) private: Option<String>,
+}
+
+impl PolicySpec {
+    /// Returns the file or folder of the private record, if `[output]` names one; a relative path begins
+    /// at the folder of the policy.
+    pub fn private(&self) -> Option<&str> {
+        self.output.private.as_deref()
+    }
 }
 
 impl Output {
@@ -123,7 +133,11 @@ impl Output {
             "names" => Ok(true),
             other => Err(Error::policy(format!("expected \"counts\" or \"names\", found `{other}`"))),
         })?;
-        Ok(Self { ends, writes_ends, released_on, names_left_out })
+        let private = keys.take("private", |value| match string(value)? {
+            path if path.is_empty() => Err(Error::policy("expected a file or a folder, found an empty text")),
+            path => Ok(path),
+        })?;
+        Ok(Self { ends, writes_ends, released_on, names_left_out, private })
     }
 
     /// Returns what the ends of intervals show.

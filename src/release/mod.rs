@@ -30,10 +30,10 @@ mod verify_folder;
 pub(crate) mod written_columns;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 pub use publish::make_record::risks;
+pub use publish::place::Place;
 #[cfg(feature = "cli")]
 pub(crate) use search::no_groups;
 use search::unseen_values;
@@ -56,6 +56,7 @@ use crate::progress::Phase;
 use crate::release::pipeline::{Made, recode_and_verify};
 use crate::release::publish::digest;
 use crate::release::publish::make_record::{Before, private_record, public_record, search_record};
+use crate::release::publish::neighbours;
 use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
@@ -93,32 +94,32 @@ pub struct Released {
     pub warnings: Vec<String>,
 }
 
-/// Releases `input` under a policy to the folder `out`: profile, choose, apply, verify, publish.
+/// Releases `input` under a policy to a place: profile, choose, apply, verify, publish.
 ///
 /// # Errors
-/// Any failure; `out` then stays as it was.
+/// Any failure; the place then stays as it was.
 pub async fn release(
     run: &Run<'_>,
     input: &Input,
     source: &PolicySource<'_>,
-    out: &Path,
+    place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
-    release_by(run, input, source, None, out, overwrite).await
+    release_by(run, input, source, None, place, overwrite).await
 }
 
-/// Releases `input` to the folder `out` under the policy and by the recoding of an earlier release;
+/// Releases `input` to a place under the policy and by the recoding of an earlier release;
 /// nothing is searched. The public record states the day `released_on`, never that of the earlier
 /// one.
 ///
 /// # Errors
-/// An unmet error if the recoding does not hold for the input; any other failure. `out` then stays as it was.
+/// An unmet error if the recoding does not hold for the input; any other failure. The place then stays as it was.
 pub async fn release_again(
     run: &Run<'_>,
     input: &Input,
     earlier: &PrivateRecord,
     released_on: Option<String>,
-    out: &Path,
+    place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
     let spec = PolicySpec::parse(&earlier.policy)?;
@@ -141,7 +142,7 @@ pub async fn release_again(
         ));
     }
     let source = PolicySource { spec: &spec, text: &earlier.policy, files: &files };
-    release_by(run, input, &source, Some(earlier), out, overwrite).await
+    release_by(run, input, &source, Some(earlier), place, overwrite).await
 }
 
 /// Returns the error of an input that does not fit the policy of the earlier release: another input
@@ -157,10 +158,10 @@ async fn release_by(
     input: &Input,
     source: &PolicySource<'_>,
     earlier: Option<&PrivateRecord>,
-    out: &Path,
+    place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
-    let staging = Staging::begin(out, overwrite, input)?;
+    let staging = Staging::begin(place, overwrite, input)?;
     let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
     let spilling = Run { resources: &resources, ..*run };
 
@@ -242,6 +243,7 @@ async fn release_by(
     run.progress.begin(Phase::Publish, 0);
     let mut warnings = staging.publish(&private)?;
     warnings.extend(notices);
+    warnings.extend(neighbours::warnings(place, &public));
 
     let least_holders = least_holders(&policy.requirements);
     Ok(Released {

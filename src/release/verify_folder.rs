@@ -23,6 +23,7 @@ use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::publish::make_record::{column_records, recoding_record};
+use crate::release::publish::place::Place;
 use crate::release::publish::record::{
     FileRecord, PrivateRecord, PublicRecord, RecodingRecord, TableRecord, are_same_models, compared_with,
     models_text, parameters_text,
@@ -76,17 +77,18 @@ pub(super) struct Judged {
     pub(super) with_bytes: bool,
 }
 
-/// Checks the release in `out`: its record, files and rows; with `input` also that the rows are
+/// Checks the release at `place`: its record, files and rows; with `input` also that the rows are
 /// those of the input under the policy (`policy` if given, else the copy in the private record).
 ///
 /// # Errors
 /// An unmet error that says what is wrong, a data error when it cannot be checked.
 pub async fn check_release(
     run: &Run<'_>,
-    out: &Path,
+    place: &Place,
     input: Option<&Input>,
     policy: Option<(&PolicySpec, &dyn Files)>,
 ) -> Result<Checked> {
+    let out = place.out();
     if let (false, Some(hint)) = (out.exists(), staging::unfinished(out)) {
         return Err(Error::data(format!("{}: no such folder; {hint}", out.display())));
     }
@@ -104,7 +106,7 @@ pub async fn check_release(
             }
         }
     }
-    let private = input.map(|_| PrivateRecord::read_for(out, &public)).transpose()?.flatten();
+    let private = input.map(|_| place.private_record(&public)).transpose()?.flatten();
     let private = private.as_ref();
     let spec = private.map(|private| PolicySpec::parse(&private.policy)).transpose()?;
     let own = private.zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
@@ -112,7 +114,8 @@ pub async fn check_release(
         let (spec, files) = policy.or(own).ok_or_else(|| {
             let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
             Error::policy(format!(
-                "the private record beside this release is missing, damaged or of another release; give the policy with --policy{hint}"
+                "the private record {} is missing, damaged or of another release; name it with --private, or give the policy with --policy{hint}",
+                place.private().display()
             ))
         })?;
         Ok(Against { input, spec, files, private })

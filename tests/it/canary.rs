@@ -29,7 +29,7 @@ use datafusion_kanon::parameter::{Kind, Setting, TextTable};
 use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::progress::CancelToken;
 use datafusion_kanon::progress::Silent;
-use datafusion_kanon::release::{load, release, search};
+use datafusion_kanon::release::{self, load, release, search};
 use serde_json::Value;
 
 use crate::command::{Place, Ran, read, table, texts};
@@ -647,7 +647,10 @@ fn debug_shows_no_cell() {
         );
         shown(&Unlimited, "Unlimited");
         let source = PolicySource { spec: &said, text: POLICY, files: &folder };
-        let released = release(&run, &input, &source, &place.path("out"), false).await.unwrap();
+        let released =
+            release(&run, &input, &source, &release::Place::beside(&place.path("out")).unwrap(), false)
+                .await
+                .unwrap();
         shown(&released.public, "PublicRecord");
         shown(&released.private, "PrivateRecord");
         shown(&released, "Released");

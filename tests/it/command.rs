@@ -35,6 +35,11 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
+fn is_of_neighbours(line: &str) -> bool {
+    let parts = ["its private record lies in", "is of the same columns"];
+    line.starts_with("kanon: the release is published, but") && parts.iter().any(|part| line.contains(part))
+}
+
 impl Ran {
     fn new(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -52,7 +57,8 @@ impl Ran {
     pub(crate) fn exit(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         match code {
-            0 => assert_eq!(self.err, "", "{self:?}"),
+            // A test folder may hold several releases, and each says so.
+            0 => assert!(self.err.lines().all(is_of_neighbours), "{self:?}"),
             // `check` that fails is a result, a refusal is an error.
             1 => assert_ne!(self.out.is_empty(), self.err.is_empty(), "{self:?}"),
             _ => assert!(self.out.is_empty() && !self.err.is_empty(), "{self:?}"),

@@ -477,6 +477,7 @@ fn two_runs_at_once() {
         assert!(!lab.path(WORK).exists());
         if round % 2 == 1 {
             fs::remove_dir_all(lab.out()).unwrap();
+            fs::remove_file(lab.private()).unwrap();
         }
     }
     succeeds(&lab);
@@ -520,7 +521,7 @@ fn the_private_record_cannot_be_written() {
         }
         fs::create_dir_all(lab.path("out.private.json").join("in the way")).unwrap();
         let before = lab.files();
-        let ran = lab.run(&RELEASE).exit(2, "out.private.json, which is a folder; move it away");
+        let ran = lab.run(&RELEASE).exit(2, "out.private.json: a folder has this name; move it away");
         assert!(lab.files() == before, "{ran:?}");
         fs::remove_dir_all(lab.path("out.private.json")).unwrap();
     }

@@ -14,7 +14,7 @@ use datafusion_kanon::input::{Input, PolicySource};
 use datafusion_kanon::linkage::{Attack, Linked, link};
 use datafusion_kanon::policy::{CsvOptions, Folder, PolicySpec};
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
-use datafusion_kanon::release::release;
+use datafusion_kanon::release::{self, release};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -404,12 +404,13 @@ fn attack(place: &Place, a: &str, b: &str, on: &[String], individuals: (bool, bo
     let path = |name: &str| place.path(name).to_str().unwrap().to_owned();
     let (people, table) = (Input::find(&path(a)).unwrap(), Input::find(&path(b)).unwrap());
     let out = path(b);
-    let release = Path::new(&out).join(RECORD).is_file().then_some(Path::new(&out));
+    let is_release = Path::new(&out).join(RECORD).is_file();
+    let release = is_release.then(|| release::Place::beside(Path::new(&out)).unwrap());
     let attack = Attack {
         list: &people,
         individual: individuals.0.then_some("person"),
         table: &table,
-        release,
+        release: release.as_ref(),
         individual_of_table: individuals.1.then_some("person"),
         on,
         sensitive: &["sensitive".to_owned()],
@@ -569,7 +570,7 @@ proptest! {
         let said = PolicySpec::parse(&text).unwrap();
         let source = PolicySource { spec: &said, text: &text, files: &Folder(place.path("")) };
         let input = Input::find(place.path("b.parquet").to_str().unwrap()).unwrap();
-        let out = place.path("out");
+        let out = release::Place::beside(&place.path("out")).unwrap();
         let released = with_run(async |run| release(run, &input, &source, &out, false).await);
         prop_assume!(released.is_ok());
 

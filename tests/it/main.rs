@@ -50,6 +50,7 @@ mod mutants_individuals;
 mod mutants_sensitive;
 mod over_subset;
 mod papers;
+mod private_record;
 mod pruning;
 mod pycanon;
 mod read_dictionaries;

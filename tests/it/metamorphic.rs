@@ -18,7 +18,7 @@ use datafusion_kanon::error::{Error, Kind};
 use datafusion_kanon::input::{Input, PolicySource};
 use datafusion_kanon::policy::PolicySpec;
 use datafusion_kanon::release::publish::record::RecodingRecord;
-use datafusion_kanon::release::{Released, release};
+use datafusion_kanon::release::{self, Released, release};
 
 use crate::command::{Place, table, texts};
 use crate::fuzz::random::Random;
@@ -116,7 +116,7 @@ fn released(place: &Place, name: &str, policy: &str) -> Result<(BTreeMap<String,
     let said = PolicySpec::parse(policy).unwrap();
     let input = Input::find(place.path(name).to_str().unwrap())?;
     let source = PolicySource { spec: &said, text: policy, files: &BTreeMap::new() };
-    let out = place.path("out");
+    let out = release::Place::beside(&place.path("out")).unwrap();
     let done = with_run(async |run| release(run, &input, &source, &out, false).await);
     let done = done.map(|told| (place.files("out"), told));
     for path in ["out", "out.private.json"] {

@@ -67,12 +67,12 @@ pub(crate) struct Line {
 }
 
 fn private(lab: &Lab) -> PrivateRecord {
-    let path = PrivateRecord::path(&lab.out()).unwrap();
+    let path = lab.private();
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 fn write_private(lab: &Lab, private: &PrivateRecord) {
-    fs::write(PrivateRecord::path(&lab.out()).unwrap(), private.to_json().unwrap()).unwrap();
+    fs::write(lab.private(), private.to_json().unwrap()).unwrap();
 }
 
 pub(crate) fn assignment(lab: &Lab) -> Vec<Line> {
@@ -498,7 +498,7 @@ fn private_records_without_a_good_assignment() {
         against.exit(code, why);
         with_policy.exit(code, why);
     }
-    fs::remove_file(PrivateRecord::path(&lab.out()).unwrap()).unwrap();
+    fs::remove_file(lab.private()).unwrap();
     let [alone, against, with_policy] = lab.verify();
     alone.exit(0, "by themselves");
     against.exit(2, "its private record is needed");
@@ -626,7 +626,7 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
         if by_assignment {
             lab.restore(&honest);
         } else {
-            fs::remove_file(PrivateRecord::path(&lab.out()).unwrap()).unwrap();
+            fs::remove_file(lab.private()).unwrap();
         }
         write_parquet(&lab.path("list.parquet"), list, WriterProperties::default());
         let on_argument = on.join(",");

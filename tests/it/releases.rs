@@ -223,6 +223,11 @@ impl Lab {
         self.path(OUT)
     }
 
+    /// The private record of the release.
+    pub(crate) fn private(&self) -> PathBuf {
+        self.path(OUT).with_extension("private.json")
+    }
+
     /// `kanon` with its arguments, in this folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
@@ -398,7 +403,7 @@ pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
 pub(crate) fn seal(lab: &Lab, record: PublicRecord) {
     let record = record.sealed().unwrap();
     fs::write(lab.out().join(RECORD), record.to_json().unwrap()).unwrap();
-    let path = PrivateRecord::path(&lab.out()).unwrap();
+    let path = lab.private();
     if let Ok(text) = fs::read(&path) {
         let mut private: PrivateRecord = serde_json::from_slice(&text).unwrap();
         private.release = record.digest;

@@ -85,7 +85,7 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 /// Writes a file that only its owner may read, and waits until it is on the device.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     before(Step::Create)?;
-    write_down(private_file(path)?, text)
+    write_down(private_file(path, true)?, text)
 }
 
 fn write_down(mut file: File, text: &str) -> io::Result<()> {
@@ -95,13 +95,18 @@ fn write_down(mut file: File, text: &str) -> io::Result<()> {
     if waits() { file.sync_all() } else { Ok(()) }
 }
 
-/// Creates or empties a file that only its owner may read.
+/// Creates a file that only its owner may read; empties it if it exists and `overwrite`s.
 ///
 /// # Errors
 /// Errors of the file system.
-pub fn private_file(path: &Path) -> io::Result<File> {
+pub fn private_file(path: &Path, overwrite: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true);
+    if overwrite {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path)?;
@@ -123,6 +128,21 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before(Step::Rename)?;
     fs::rename(from, to)
+}
+
+/// Copies a file that only its owner may read to another device, and waits until it is there. It appears
+/// whole; where `is_free`, the name must be unused.
+pub(crate) fn copy_private(from: &Path, to: &Path, is_free: bool) -> io::Result<()> {
+    before(Step::Create)?;
+    let folder = to.parent().unwrap_or(Path::new("."));
+    let mut copy = tempfile::Builder::new().prefix(".kanon-").tempfile_in(folder)?;
+    before(Step::Write)?;
+    io::copy(&mut File::open(from)?, copy.as_file_mut())?;
+    before(Step::Sync)?;
+    copy.as_file().sync_all()?;
+    before(Step::Rename)?;
+    let named = if is_free { copy.persist_noclobber(to) } else { copy.persist(to) };
+    named.map(drop).map_err(Into::into)
 }
 
 /// Gives a file or a folder an unused name; an error of the kind `AlreadyExists` if the name is in

@@ -37,7 +37,7 @@ pub const FORMAT: u32 = 2;
 pub const RECORD: &str = "_kanon.json";
 
 /// The end of the name of a private record.
-const PRIVATE_END: &str = ".private.json";
+pub(crate) const PRIVATE_END: &str = ".private.json";
 
 /// Returns whether a file is a private record by its name.
 #[cfg(feature = "cli")]
@@ -422,24 +422,6 @@ impl std::fmt::Debug for PrivateRecord {
 }
 
 impl PrivateRecord {
-    /// Returns the path of OUT's private record.
-    ///
-    /// # Errors
-    /// A policy error if OUT has no name.
-    pub fn path(out: &Path) -> Result<PathBuf> {
-        Ok(out.with_file_name(format!("{}{PRIVATE_END}", name_of(out)?)))
-    }
-
-    /// Reads the private record that belongs to a public one; `None` if there is none, or if it
-    /// belongs to another release.
-    ///
-    /// # Errors
-    /// A data error if it cannot be read.
-    pub fn read_for(out: &Path, public: &PublicRecord) -> Result<Option<Self>> {
-        let record = Self::read(&Self::path(out)?)?;
-        Ok(record.filter(|record| record.release == public.digest))
-    }
-
     /// Reads a private record; `None` if there is no such file, or if it is none.
     ///
     /// # Errors

@@ -26,7 +26,8 @@
 //! and a folder replaces another one only if that is empty. After an exchange the run checks what
 //! it took away, and exchanges it back unless it is an empty folder or a release. A run killed
 //! before that check leaves it in the work directory. A run refuses, and changes nothing, if it
-//! finds anything in the work directory that kanon did not make.
+//! finds anything in the work directory that kanon did not make. The private record replaces nothing but
+//! that of the release which the run replaces.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -38,10 +39,11 @@ use crate::error::{Error, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
 pub use crate::release::publish::disk::private_file;
+use crate::release::publish::place::{Place, belongs};
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
 use crate::release::publish::target::{
-    AtOut, Parents, absolute, check_apart, check_free, check_replaceable, is_absent, is_empty_folder,
-    is_folder, is_release, no_release,
+    AtOut, Parents, check_apart, check_replaceable, is_absent, is_empty_folder, is_folder, is_release,
+    no_release,
 };
 use crate::release::publish::work_folder::WorkFolder;
 
@@ -49,13 +51,14 @@ use crate::release::publish::work_folder::WorkFolder;
 /// in it.
 #[derive(Debug)]
 pub struct Staging {
-    out: PathBuf,
+    place: Place,
     overwrite: bool,
     work: WorkFolder,
     /// Whether the work directory stays: it holds a part of OUT's release, or could not be removed.
     keeps_work: bool,
     _lock: File,
-    parents: Parents,
+    /// The folders made above OUT and above the private record.
+    parents: [Parents; 2],
 }
 
 /// How a release was placed at OUT.
@@ -75,22 +78,23 @@ impl Staging {
     /// Claims OUT and makes the work directory.
     ///
     /// # Errors
-    /// A policy error if OUT exists and may not be replaced, or if the work directory is not
-    /// kanon's; a data error if another run works on OUT.
-    pub fn begin(out: &Path, overwrite: bool, input: &Input) -> Result<Self> {
-        let out = absolute(out)?;
-        check_apart(&out, input)?;
-        let work = WorkFolder::of(&out)?;
-        clear_leftovers(&out, &work)?;
-        check_free(&out, overwrite)?;
-        let parents = Parents::make(&out)?;
+    /// A policy error if OUT or the private record exists and may not be replaced, or if the work
+    /// directory is not kanon's; a data error if another run works on OUT.
+    pub fn begin(place: &Place, overwrite: bool, input: &Input) -> Result<Self> {
+        let place = place.absolute()?;
+        check_apart(place.out(), input)?;
+        place.check_not_read(input)?;
+        let work = WorkFolder::of(place.out())?;
+        clear_leftovers(place.out(), &work)?;
+        place.check_free(overwrite)?;
+        let parents = [Parents::make(place.out())?, Parents::make(place.private())?];
         let lock = work.create()?;
-        let staging = Self { out, overwrite, work, keeps_work: false, _lock: lock, parents };
+        let staging = Self { place, overwrite, work, keeps_work: false, _lock: lock, parents };
         // Another run may have published since; from here on the lock excludes all others.
-        check_free(&staging.out, overwrite)?;
-        let place = staging.work.place();
-        disk::create_folder(&staging.release()).context(&place)?;
-        disk::create_private_folder(&staging.spill()).context(&place)?;
+        staging.place.check_free(overwrite)?;
+        let doing = staging.work.place();
+        disk::create_folder(&staging.release()).context(&doing)?;
+        disk::create_private_folder(&staging.spill()).context(&doing)?;
         Ok(staging)
     }
 
@@ -121,32 +125,40 @@ impl Staging {
     pub fn publish(mut self, record: &PrivateRecord) -> Result<Vec<String>> {
         let doing = "publishing the release";
         disk::write_private(&self.work.private(), &record.to_json()?).context(doing)?;
+        if let (true, Some(path)) = (self.place.is_apart(), self.place.private().to_str()) {
+            disk::write_private(&self.work.private_place(), path).context(doing)?;
+        }
         for folder in [&self.release(), self.work.path()] {
             disk::sync_folder(folder).context(doing)?;
         }
-        let found = check_free(&self.out, self.overwrite)?;
-        let placed = self.place(found).map_err(|error| error.at(doing))?;
-        if let Err(error) = disk::rename(&self.work.private(), &PrivateRecord::path(&self.out)?) {
+        let found = self.place.check_free(self.overwrite)?;
+        let placed = self.move_to_out(found).map_err(|error| error.at(doing))?;
+        let old = match placed {
+            Placed::Exchanged => Some(self.release()),
+            Placed::MovedAside => Some(self.work.old()),
+            Placed::Moved | Placed::MovedOver(_) => None,
+        };
+        if let Err(error) = name_private(&self.work, &self.place, old.as_slice()) {
             let undone = self.take_back(&placed);
-            return Err(self.undone(&error, undone).at(doing));
+            return Err(self.undone(error, undone).at(doing));
         }
         Ok(self.finish(&placed))
     }
 
     /// Moves the staged release to OUT, where `found` was just now.
-    fn place(&mut self, found: AtOut) -> Result<Placed> {
+    fn move_to_out(&mut self, found: AtOut) -> Result<Placed> {
         let (moved, placed) = match found {
-            AtOut::Nothing => (disk::rename_to_free(&self.release(), &self.out), Placed::Moved),
+            AtOut::Nothing => (disk::rename_to_free(&self.release(), self.place.out()), Placed::Moved),
             AtOut::EmptyFolder => {
-                let permissions = fs::metadata(&self.out).map_err(refused)?.permissions();
+                let permissions = fs::metadata(self.place.out()).map_err(refused)?.permissions();
                 // The system lets a folder replace another only if that one is empty.
-                (disk::rename(&self.release(), &self.out), Placed::MovedOver(permissions))
+                (disk::rename(&self.release(), self.place.out()), Placed::MovedOver(permissions))
             }
             AtOut::Release => return self.replace(),
         };
         match moved {
             Ok(()) => Ok(placed),
-            Err(error) if is_occupied(&error) => Err(appeared(&self.out)),
+            Err(error) if is_occupied(&error) => Err(appeared(self.place.out())),
             Err(error) => Err(refused(error)),
         }
     }
@@ -154,7 +166,7 @@ impl Staging {
     /// Replaces the release at OUT by the staged one.
     fn replace(&mut self) -> Result<Placed> {
         let (staged, aside) = (self.release(), self.work.old());
-        match disk::exchange(&staged, &self.out) {
+        match disk::exchange(&staged, self.place.out()) {
             Ok(()) if self.may_replace(&staged) => return Ok(Placed::Exchanged),
             Ok(()) => {
                 let put_back = self.take_back(&Placed::Exchanged);
@@ -163,50 +175,51 @@ impl Staging {
             Err(error) if error.kind() == ErrorKind::Unsupported => {}
             Err(error) => return Err(refused(error)),
         }
-        disk::rename(&self.out, &aside).map_err(refused)?;
+        disk::rename(self.place.out(), &aside).map_err(refused)?;
         if !self.may_replace(&aside) {
-            let put_back = disk::rename_to_free(&aside, &self.out);
+            let put_back = disk::rename_to_free(&aside, self.place.out());
             return Err(self.appeared(&aside, put_back));
         }
-        let Err(error) = disk::rename_to_free(&staged, &self.out) else { return Ok(Placed::MovedAside) };
-        let put_back = disk::rename_to_free(&aside, &self.out);
+        let Err(error) = disk::rename_to_free(&staged, self.place.out()) else {
+            return Ok(Placed::MovedAside);
+        };
+        let put_back = disk::rename_to_free(&aside, self.place.out());
         if is_occupied(&error) {
             return Err(self.appeared(&aside, put_back));
         }
-        Err(self.undone(&error, put_back))
+        Err(self.undone(refused(error), put_back))
     }
 
     /// Returns whether the run may replace `taken`, which was at OUT.
     fn may_replace(&self, taken: &Path) -> bool {
-        check_replaceable(&self.out, taken, self.overwrite).is_ok()
+        check_replaceable(self.place.out(), taken, self.overwrite).is_ok()
     }
 
     /// Restores OUT to its state before the release was placed.
     fn take_back(&self, placed: &Placed) -> io::Result<()> {
         if *placed == Placed::Exchanged {
-            return disk::exchange(&self.release(), &self.out);
+            return disk::exchange(&self.release(), self.place.out());
         }
-        disk::rename(&self.out, &self.release())?;
+        disk::rename(self.place.out(), &self.release())?;
         match placed {
             Placed::Exchanged | Placed::Moved => Ok(()),
             Placed::MovedOver(permissions) => {
-                disk::create_folder(&self.out)?;
-                disk::set_permissions(&self.out, permissions.clone())
+                disk::create_folder(self.place.out())?;
+                disk::set_permissions(self.place.out(), permissions.clone())
             }
-            Placed::MovedAside => disk::rename_to_free(&self.work.old(), &self.out),
+            Placed::MovedAside => disk::rename_to_free(&self.work.old(), self.place.out()),
         }
     }
 
     /// Returns the error of a failed step; `undone` tells whether the steps before it were undone.
-    fn undone(&mut self, error: &io::Error, undone: io::Result<()>) -> Error {
-        let why = of_file(error);
-        let Err(also) = undone else { return Error::data(why) };
+    fn undone(&mut self, error: Error, undone: io::Result<()>) -> Error {
+        let Err(also) = undone else { return error };
         self.keeps_work = true;
-        Error::data(format!(
-            "{why}; undoing it failed too ({}): the contents of {} are in {}, and the next `kanon release` \
+        error.and(&format!(
+            "; undoing it failed too ({}): the contents of {} are in {}, and the next `kanon release` \
              to the same place restores them",
             of_file(&also),
-            self.out.display(),
+            self.place.out().display(),
             self.work.path().display()
         ))
     }
@@ -214,9 +227,9 @@ impl Staging {
     /// Returns the error for something that appeared at OUT; `put_back` tells whether `taken` was
     /// put back there.
     fn appeared(&mut self, taken: &Path, put_back: io::Result<()>) -> Error {
-        let Err(error) = put_back else { return appeared(&self.out) };
+        let Err(error) = put_back else { return appeared(self.place.out()) };
         self.keeps_work = true;
-        appeared(&self.out).and(&format!(
+        appeared(self.place.out()).and(&format!(
             "; {} was there before and could not be restored ({}): move it back",
             taken.display(),
             of_file(&error)
@@ -226,7 +239,8 @@ impl Staging {
     /// Cleans up after the release is published.
     fn finish(mut self, placed: &Placed) -> Vec<String> {
         let mut warnings = Vec::new();
-        for folder in self.parents.hold_names(&self.out) {
+        let names = [self.place.out(), self.place.private()];
+        for folder in self.parents.iter().zip(names).flat_map(|(made, path)| made.hold_names(path)) {
             if let Err(error) = disk::sync_folder(folder) {
                 warnings.push(format!(
                     "{} could not be synced to the device ({}): after a power failure, verify the release \
@@ -313,11 +327,20 @@ pub(crate) fn unfinished(out: &Path) -> Option<String> {
     ))
 }
 
-/// Returns whether the private record in a file belongs to the release at OUT.
-fn belongs(private: &Path, out: &Path) -> bool {
-    let text = private.is_file().then(|| fs::read_to_string(private).ok()).flatten();
-    let record = text.and_then(|text| serde_json::from_str::<PrivateRecord>(&text).ok());
-    record.is_some_and(|record| PublicRecord::read(out).is_ok_and(|public| public.digest == record.release))
+/// Gives the staged private record its name at `place`, where the record of a release in `replaced` may
+/// be.
+fn name_private(work: &WorkFolder, place: &Place, replaced: &[PathBuf]) -> Result<()> {
+    place.check_private(replaced)?;
+    let (staged, private) = (work.private(), place.private());
+    let is_free = is_absent(private);
+    let moved = if is_free { disk::rename_to_free(&staged, private) } else { disk::rename(&staged, private) };
+    let moved = match moved {
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+            disk::copy_private(&staged, private, is_free)
+        }
+        moved => moved,
+    };
+    moved.context(&format!("private record {}", private.display()))
 }
 
 /// Removes the work directory of a killed run. A release that it moved aside is put back; a private
@@ -330,6 +353,11 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
     let place = format!("work directory {} of an earlier run", work.path().display());
     let _lock = work.claim()?;
     let aside = work.old();
+    // The place of the killed run, which this run need not share.
+    let left = match fs::read_to_string(work.private_place()) {
+        Ok(path) => Place::with_file(out, path.into()),
+        Err(_) => Place::beside(out)?,
+    };
     if is_release(&aside) {
         if is_absent(out) {
             disk::rename_to_free(&aside, out).context(&place)?;
@@ -338,7 +366,7 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
         } else if !is_release(out) {
             // The release that was moved aside is kept until it can be put back.
             return Err(no_release(out));
-        } else if !belongs(&work.private(), out) && !belongs(&PrivateRecord::path(out)?, out) {
+        } else if !belongs(&work.private(), out) && !belongs(left.private(), out) {
             // Another program put it there, so the release that was moved aside does not replace
             // it.
             return Err(Error::policy(format!(
@@ -350,7 +378,7 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
         }
     }
     if belongs(&work.private(), out) {
-        disk::rename(&work.private(), &PrivateRecord::path(out)?).context(&place)?;
+        name_private(work, &left, &[aside, work.release()]).map_err(|error| error.at(&place))?;
     }
     work.remove().context(&place)
 }
@@ -372,8 +400,8 @@ mod tests {
     fn a_run_claims_out_and_cleans_up() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
-        let staging = Staging::begin(&out, false, &nothing()).unwrap();
-        let second = Staging::begin(&out, false, &nothing()).unwrap_err();
+        let staging = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap();
+        let second = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap_err();
         assert!(second.to_string().contains("another run"), "{second}");
         drop(staging);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -384,16 +412,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         fs::create_dir(&out).unwrap();
-        assert!(Staging::begin(&out, false, &nothing()).is_ok());
+        assert!(Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).is_ok());
         fs::write(out.join("thesis.txt"), "years of work").unwrap();
         assert!(
-            Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("not a kanon release")
+            Staging::begin(&Place::beside(&out).unwrap(), true, &nothing())
+                .unwrap_err()
+                .to_string()
+                .contains("not a kanon release")
         );
         fs::write(out.join(RECORD), "{}").unwrap();
-        assert!(Staging::begin(&out, false, &nothing()).unwrap_err().to_string().contains("--overwrite"));
-        assert!(Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("move it away"));
+        assert!(
+            Staging::begin(&Place::beside(&out).unwrap(), false, &nothing())
+                .unwrap_err()
+                .to_string()
+                .contains("--overwrite")
+        );
+        assert!(
+            Staging::begin(&Place::beside(&out).unwrap(), true, &nothing())
+                .unwrap_err()
+                .to_string()
+                .contains("move it away")
+        );
         fs::rename(out.join("thesis.txt"), out.join("part-00000.parquet")).unwrap();
-        assert!(Staging::begin(&out, true, &nothing()).is_ok());
+        assert!(Staging::begin(&Place::beside(&out).unwrap(), true, &nothing()).is_ok());
     }
 
     #[test]
@@ -403,7 +444,7 @@ mod tests {
         fs::create_dir_all(work.join("old")).unwrap();
         fs::write(work.join("old").join(RECORD), "{}").unwrap();
         fs::write(work.join("lock"), "").unwrap();
-        let refused = Staging::begin(&out, false, &nothing()).unwrap_err();
+        let refused = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap_err();
         assert!(refused.to_string().contains("--overwrite"), "{refused}");
         assert!(is_release(&out) && !work.exists());
     }

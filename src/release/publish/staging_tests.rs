@@ -56,7 +56,11 @@ fn private(release: &str) -> PrivateRecord {
 
 /// Runs from start to end and publishes the release of this number.
 pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
-    let staging = Staging::begin(out, overwrite, &nothing())?;
+    run_at(&Place::beside(out)?, overwrite, number)
+}
+
+pub(in super::super) fn run_at(place: &Place, overwrite: bool, number: u64) -> Result<Vec<String>> {
+    let staging = Staging::begin(place, overwrite, &nothing())?;
     fs::write(staging.release().join(PART), format!("rows of {number}")).context("writing")?;
     fs::write(staging.spill().join("rows"), "spilled").context("writing")?;
     let files = vec![FileRecord::of(&staging.release(), PART, number)?];
@@ -94,7 +98,7 @@ pub(in super::super) fn there(out: &Path) -> Option<u64> {
 /// Returns whether the private record beside OUT belongs to the release there; `None` without a
 /// record.
 pub(in super::super) fn belongs(out: &Path) -> Option<bool> {
-    let path = PrivateRecord::path(out).unwrap();
+    let path = Place::beside(out).unwrap().private().to_path_buf();
     let text = fs::read_to_string(path).ok()?;
     let private: PrivateRecord = serde_json::from_str(&text).unwrap();
     Some(PublicRecord::read(out).is_ok_and(|public| public.digest == private.release))
@@ -207,7 +211,11 @@ fn a_process_killed_before_each_step() {
 
             let (found, aside) = (there(&out), is_release(&work.join("old")));
             assert!(found.is_some() || !old || aside, "{case}: the old release is lost");
-            for path in [work.clone(), work.join("private.json"), PrivateRecord::path(&out).unwrap()] {
+            for path in [
+                work.clone(),
+                work.join("private.json"),
+                Place::beside(&out).unwrap().private().to_path_buf(),
+            ] {
                 let mode = fs::metadata(&path).map_or(0, |facts| facts.permissions().mode());
                 assert_eq!(mode & 0o077, 0, "{case}: {}", path.display());
             }
@@ -249,11 +257,16 @@ fn a_release_comes_back_to_an_empty_folder_only() {
     fs::rename(&out, work.join("old")).unwrap();
     fs::create_dir(&out).unwrap();
     fs::write(out.join("thesis.txt"), "years of work").unwrap();
-    let refused = Staging::begin(&out, true, &nothing()).unwrap_err();
+    let refused = Staging::begin(&Place::beside(&out).unwrap(), true, &nothing()).unwrap_err();
     assert!(refused.to_string().contains("not a kanon release"), "{refused}");
     assert!(is_release(&work.join("old")), "the old release is lost");
     fs::remove_file(out.join("thesis.txt")).unwrap();
-    assert!(Staging::begin(&out, false, &nothing()).unwrap_err().to_string().contains("--overwrite"));
+    assert!(
+        Staging::begin(&Place::beside(&out).unwrap(), false, &nothing())
+            .unwrap_err()
+            .to_string()
+            .contains("--overwrite")
+    );
     assert_eq!((there(&out), belongs(&out), work.exists()), (Some(1), Some(true), false));
 }
 
@@ -263,7 +276,7 @@ fn a_release_that_appeared_meanwhile_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (out, other) = (folder.path().join("out"), folder.path().join("other"));
     run(&other, false, 1).unwrap();
-    let staging = Staging::begin(&out, false, &nothing()).unwrap();
+    let staging = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap();
     fs::rename(&other, &out).unwrap();
     let refused = staging.publish(&private("")).unwrap_err();
     assert!(refused.to_string().contains("a release already exists"), "{refused}");
@@ -275,7 +288,7 @@ fn an_empty_folder_stays_when_the_private_record_cannot_take_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     fs::create_dir(&out).unwrap();
-    let staging = Staging::begin(&out, false, &nothing()).unwrap();
+    let staging = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap();
     fs::create_dir_all(folder.path().join("out.private.json").join("in the way")).unwrap();
     assert!(staging.publish(&private("")).is_err());
     assert!(is_empty_folder(&out));
@@ -327,7 +340,7 @@ const APPEARING: [fn(&Path); 6] = [
 /// and whether everything outside the work directory is as `act` left it.
 #[cfg(unix)]
 fn disturbed(out: &Path, overwrite: bool, faults: Faults, nth: usize, act: fn(&Path)) -> (Error, bool) {
-    let staged = Staging::begin(out, overwrite, &nothing()).unwrap();
+    let staged = Staging::begin(&Place::beside(out).unwrap(), overwrite, &nothing()).unwrap();
     fs::write(staged.release().join(PART), "rows").unwrap();
     let (place, folder) = (out.to_path_buf(), out.parent().unwrap().to_path_buf());
     let seen = std::rc::Rc::new(std::cell::RefCell::new(BTreeMap::new()));
@@ -443,14 +456,13 @@ fn a_release_that_lies_aside_is_kept_while_a_foreign_one_is_at_out() {
     assert_eq!((there(&out), belongs(&out)), (Some(1), Some(true)));
 }
 
-/// Opening a pipe would block forever.
-#[cfg(unix)]
 /// A cancelled task goes on for a moment after its run: it still makes and removes files.
 #[test]
 fn a_task_that_still_writes_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..20 {
-        let staging = Staging::begin(&folder.path().join("out"), false, &nothing()).unwrap();
+        let staging =
+            Staging::begin(&Place::beside(&folder.path().join("out")).unwrap(), false, &nothing()).unwrap();
         let spill = staging.spill();
         let (begins, begun) = std::sync::mpsc::channel();
         let task = std::thread::spawn(move || {
@@ -469,28 +481,6 @@ fn a_task_that_still_writes_leaves_nothing() {
         drop(staging);
         task.join().unwrap();
         assert_eq!(names(folder.path()), Vec::<String>::new(), "round {round}");
-    }
-}
-
-#[test]
-fn records_that_are_no_files_are_not_opened() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    run(&out, false, 1).unwrap();
-    let public = PublicRecord::read(&out).unwrap();
-    let private = PrivateRecord::path(&out).unwrap();
-    assert!(PrivateRecord::read_for(&out, &public).unwrap().is_some());
-    let makes: [(fn(&Path), &str); 2] =
-        [(pipe, "a pipe, a socket or a device"), (|path| fs::create_dir(path).unwrap(), "a folder")];
-    for (make, found) in makes {
-        drop((fs::remove_file(&private), fs::remove_file(out.join(RECORD))));
-        make(&private);
-        let refused = PrivateRecord::read_for(&out, &public).unwrap_err().to_string();
-        assert!(refused.ends_with(&format!("expected a plain file, found {found}")), "{refused}");
-        make(&out.join(RECORD));
-        let refused = PublicRecord::read(&out).unwrap_err().to_string();
-        assert!(refused.ends_with("is not a plain file"), "{refused}");
-        assert!(!is_release(&out));
     }
 }
 

@@ -8,13 +8,13 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
-use crate::release::publish::record::{PrivateRecord, RECORD, TABLES_OF_GROUPS, name_of};
+use crate::release::publish::record::{RECORD, TABLES_OF_GROUPS, name_of};
 
-/// Returns OUT as an absolute path. Folders above it need not exist yet.
+/// Returns the path given with `flag` as an absolute one. Folders above it need not exist yet.
 ///
 /// # Errors
 /// A policy error if the nearest existing folder above it cannot be used.
-pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
+pub(crate) fn absolute(flag: &str, out: &Path) -> Result<PathBuf> {
     let here = Path::new(".");
     let above = |path: &'_ Path| path.parent().map(Path::to_path_buf);
     let or_here = |path: PathBuf| if path.as_os_str().is_empty() { here.to_path_buf() } else { path };
@@ -23,7 +23,7 @@ pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
     loop {
         let unusable = |why: &str| {
             let (out, folder) = (out.display(), folder.display());
-            Error::policy(format!("--to {out}: the folder {folder} cannot be used: {why}"))
+            Error::policy(format!("{flag} {out}: the folder {folder} cannot be used: {why}"))
         };
         let error = match fs::canonicalize(&folder) {
             Ok(found) if found.is_dir() => {
@@ -59,13 +59,7 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
             )));
         }
     }
-    let folder = Path::new(&input.argument);
-    let matched = |path: &Path| {
-        let near =
-            std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-        let pattern = glob::Pattern::new(&input.argument).ok();
-        pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
-    };
+    let (folder, matched) = (Path::new(&input.argument), |path: &Path| matches(input, path));
     const PART: &str = "part-00000.parquet";
     let tables = || TABLES_OF_GROUPS.iter().map(|table| out.join(table));
     let is_matched = matched(out)
@@ -84,6 +78,20 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Returns whether INPUT is a glob that matches an absolute path.
+fn matches(input: &Input, path: &Path) -> bool {
+    let near =
+        std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
+    let pattern = glob::Pattern::new(&input.argument).ok();
+    pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
+}
+
+/// Returns whether INPUT would read a file that appears at an absolute path.
+pub(crate) fn reads(input: &Input, file: &Path) -> bool {
+    let folder = fs::canonicalize(&input.argument).ok().filter(|folder| folder.is_dir());
+    folder.is_some_and(|folder| file.starts_with(folder)) || matches(input, file)
 }
 
 /// Returns whether a folder holds a release.
@@ -139,20 +147,6 @@ pub(crate) enum AtOut {
     EmptyFolder,
     /// A release that may be replaced.
     Release,
-}
-
-/// Checks that a release may appear at OUT. Returns the state of OUT.
-///
-/// # Errors
-/// A policy error that says what is in the way.
-pub(crate) fn check_free(out: &Path, overwrite: bool) -> Result<AtOut> {
-    if PrivateRecord::path(out)?.is_dir() {
-        let shown = out.display();
-        return Err(Error::policy(format!(
-            "--to {shown}: the private record would be {shown}.private.json, which is a folder; move it away"
-        )));
-    }
-    if is_absent(out) { Ok(AtOut::Nothing) } else { check_replaceable(out, out, overwrite) }
 }
 
 /// Checks that a release may replace `found`, which is or was at OUT: an empty folder, or a release

@@ -27,6 +27,7 @@ const OLD: &str = "old";
 const REPLACED: &str = "replaced";
 const SPILL: &str = "spill";
 const PRIVATE: &str = "private.json";
+const PRIVATE_PLACE: &str = "private.place";
 const LOCK: &str = "lock";
 
 /// The folders that hold a release or a part of one.
@@ -68,6 +69,11 @@ impl WorkFolder {
     /// Returns the path of the staged private record.
     pub(crate) fn private(&self) -> PathBuf {
         self.path.join(PRIVATE)
+    }
+
+    /// Returns the path of the file that says where the private record goes, unless that is beside OUT.
+    pub(crate) fn private_place(&self) -> PathBuf {
+        self.path.join(PRIVATE_PLACE)
     }
 
     /// Returns the path to which the release at OUT is moved if names cannot be exchanged.
@@ -199,7 +205,7 @@ impl WorkFolder {
         if is_folder(&self.spill()) {
             disk::remove(&self.spill())?;
         }
-        for file in [self.private(), self.lock()] {
+        for file in [self.private(), self.private_place(), self.lock()] {
             if fs::symlink_metadata(&file).is_ok_and(|facts| facts.is_file()) {
                 disk::remove(&file)?;
             }
@@ -214,7 +220,7 @@ fn foreign_name(entry: &DirEntry) -> io::Result<Option<String>> {
     let (name, kind) = (entry.file_name().to_string_lossy().into_owned(), entry.file_type()?);
     let is_ours = match name.as_str() {
         RELEASE | OLD | REPLACED | SPILL => kind.is_dir(),
-        PRIVATE | LOCK => kind.is_file(),
+        PRIVATE | PRIVATE_PLACE | LOCK => kind.is_file(),
         _ => false,
     };
     if !is_ours {

@@ -24,7 +24,7 @@ use datafusion_kanon::input::{Format, Input, Loaded, PolicySource, open};
 use datafusion_kanon::policy::{CsvOptions, PolicySpec};
 use datafusion_kanon::progress::CancelToken;
 use datafusion_kanon::progress::Silent;
-use datafusion_kanon::release::{check_release, release};
+use datafusion_kanon::release::{Place, check_release, release};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -377,7 +377,7 @@ impl InputFiles {
 
     /// Releases; what was released must be what a check of it finds.
     fn release(&self, input: &Input, said: &PolicySpec, policy: &str, names: &str) -> Result<(), String> {
-        let out = self.folder.path().join("out");
+        let out = Place::beside(&self.folder.path().join("out")).map_err(|error| error.to_string())?;
         let stop = CancelToken::default();
         let run = Run { resources: &self.resources, stop: &stop, progress: &Silent, show_values: false };
         let source = PolicySource { spec: said, text: policy, files: &self.files };
@@ -392,7 +392,7 @@ impl InputFiles {
             Err(error) if error.to_string().contains("verification refused") => Err(error.to_string()),
             Err(error) => blameless(&error, names),
         };
-        let _ = fs::remove_dir_all(&out);
+        let _ = fs::remove_dir_all(out.out());
         let _ = fs::remove_file(self.folder.path().join("out.private.json"));
         outcome
     }

@@ -1,0 +1,132 @@
+//! Other releases beside OUT: those with the same quasi-identifiers can be compared with the new one, and a
+//! folder that holds several is one that is published.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::policy::PolicySpec;
+use crate::release::publish::place::Place;
+use crate::release::publish::record::{PublicRecord, is_private};
+use crate::release::publish::target::{is_folder, is_release};
+use crate::role::Role;
+
+/// The number of folders that are searched, at most.
+const MOST_FOLDERS: usize = 10_000;
+
+/// Returns what a publisher should know about other releases near `place`, as the rest of the sentence
+/// "the release is published, but ..."; `public` is the new one.
+pub(crate) fn warnings(place: &Place, public: &PublicRecord) -> Vec<String> {
+    let Ok(place) = place.absolute() else { return Vec::new() };
+    let root = place.out().ancestors().skip(1).find(|folder| !is_partition(folder));
+    let mut releases = Vec::new();
+    if let Some(root) = root {
+        let depth = place.out().components().count() - root.components().count();
+        find_releases(root, depth, &mut MOST_FOLDERS.clone(), &mut releases);
+    }
+    releases.retain(|release| release != place.out());
+    let mut warnings = Vec::new();
+    if let (Some(other), false, Some(folder)) = (releases.first(), place.is_apart(), place.private().parent())
+    {
+        warnings.push(format!(
+            "its private record lies in {}, among releases such as {}: whoever publishes the whole folder publishes raw facts; keep \
+             private records elsewhere with --private or `[output] private`",
+            shown(folder),
+            shown(other)
+        ));
+    }
+    let quasi: BTreeSet<String> = public.recoding.columns().into_iter().map(str::to_owned).collect();
+    if let Some(other) = with_the_same_columns(&place, &releases, &quasi, &public.digest) {
+        warnings.push(format!(
+            "{} is of the same columns: if people are in both releases, an attacker intersects their classes, and what is \
+             promised holds for neither; see \"A second extract\" in docs/choosing.md",
+            shown(&other)
+        ));
+    }
+    warnings
+}
+
+/// Returns a release, or a private record without one, of the quasi-identifiers `quasi` or of some of them
+/// and no others.
+fn with_the_same_columns(
+    place: &Place,
+    releases: &[PathBuf],
+    quasi: &BTreeSet<String>,
+    digest: &str,
+) -> Option<PathBuf> {
+    let is_same =
+        |other: &BTreeSet<String>| !other.is_empty() && (other.is_subset(quasi) || quasi.is_subset(other));
+    let mut known = BTreeSet::from([digest.to_owned()]);
+    for release in releases {
+        if let Ok(record) = PublicRecord::read(release) {
+            let columns = record.recoding.columns().into_iter().map(str::to_owned).collect();
+            if record.digest != digest && is_same(&columns) {
+                return Some(release.clone());
+            }
+            known.insert(record.digest);
+        }
+    }
+    let folders: BTreeSet<&Path> =
+        [place.out(), place.private()].into_iter().filter_map(Path::parent).collect();
+    let records = folders.into_iter().flat_map(entries).filter(|path| is_private(path) && path.is_file());
+    records.into_iter().find(|path| {
+        let file = fs::File::open(path).ok();
+        let read = file.and_then(|file| serde_json::from_reader::<_, Earlier>(BufReader::new(file)).ok());
+        read.is_some_and(|record| {
+            let spec = PolicySpec::parse(&record.policy).ok();
+            let quasi =
+                spec.iter().flat_map(PolicySpec::columns).filter(|column| column.role() == Role::Quasi);
+            let columns = quasi.map(|column| column.name().to_owned()).collect();
+            !known.contains(&record.release) && is_same(&columns)
+        })
+    })
+}
+
+/// Returns a path as the user would type it in the current folder.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let near = here.and_then(|here| path.strip_prefix(here).ok());
+    match near {
+        Some(near) if near.as_os_str().is_empty() => "the current folder".to_owned(),
+        near => near.unwrap_or(path).display().to_string(),
+    }
+}
+
+/// What is read of a private record.
+#[derive(Deserialize)]
+struct Earlier {
+    release: String,
+    policy: String,
+}
+
+/// Adds the releases below a folder, at most `depth` folders down.
+fn find_releases(folder: &Path, depth: usize, left: &mut usize, releases: &mut Vec<PathBuf>) {
+    for path in entries(folder) {
+        if *left == 0 || !is_folder(&path) {
+            continue;
+        }
+        *left -= 1;
+        if is_release(&path) {
+            releases.push(path);
+        } else if depth > 1 {
+            find_releases(&path, depth - 1, left, releases);
+        }
+    }
+}
+
+/// Returns the entries of a folder that are not hidden, in the order of their names.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_hidden =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let mut entries: Vec<PathBuf> = entries.filter(|path| !is_hidden(path)).collect();
+    entries.sort();
+    entries
+}
+
+fn is_partition(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
+}
