@@ -60,11 +60,13 @@ pub enum Code {
     ConcurrentRun,
     /// The file or release to write already exists.
     Exists,
+    /// A path is the address of another place.
+    Address,
 }
 
 impl Code {
     /// Every code with its name and what it means.
-    pub const ALL: [(Code, &'static str, &'static str); 9] = [
+    pub const ALL: [(Code, &'static str, &'static str); 10] = [
         (Code::Usage, "usage", "the command line is wrong"),
         (
             Code::OtherColumns,
@@ -78,6 +80,7 @@ impl Code {
         (Code::NotFound, "not_found", "a file or folder is not there"),
         (Code::ConcurrentRun, "concurrent_run", "another run writes to the same place"),
         (Code::Exists, "exists", "the file or release to write already exists"),
+        (Code::Address, "address", "a path is an address such as s3://, which is neither read nor written"),
     ];
 
     /// Returns the name.

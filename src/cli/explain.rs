@@ -10,6 +10,7 @@ use super::release::level_text;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Centroid;
+use crate::input::address::local_path;
 use crate::measure::RISKS;
 use crate::model::{MODELS, delta_presence, k_anonymity};
 use crate::release::publish::record::{
@@ -37,7 +38,7 @@ pub(crate) struct Explain {
 impl Explain {
     #[allow(clippy::unused_async, reason = "as the other commands")]
     pub(super) async fn run(self, _run: &Run<'_>) -> Result<Done> {
-        let record = PublicRecord::read(&self.out)?;
+        let record = PublicRecord::read(&local_path(&self.out)?)?;
         let text = page(&self.out.display().to_string(), &record);
         let json = serde_json::to_value(&record)
             .map_err(|_| Error::internal("explain: the public record cannot be serialized"))?;

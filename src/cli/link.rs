@@ -1,6 +1,6 @@
 //! `kanon link`: runs the linkage attack of someone who holds a list of individuals.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
@@ -13,6 +13,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
 use crate::input::Input;
+use crate::input::address::local_path;
 use crate::input::files::STANDARD_INPUT;
 use crate::linkage::{Attack, Linked, link};
 use crate::measure::ratio;
@@ -81,9 +82,9 @@ impl Link {
             return Err(Error::policy("standard input holds one table; give a file for the other one"));
         }
         let (list, table) = (Input::find_or_read(&self.list)?, find_table(&self.table)?);
-        let release = Path::new(&self.table);
+        let release = local_path(&self.table)?;
         let release =
-            release.join(RECORD).is_file().then(|| self.private.of(release, policy.as_ref())).transpose()?;
+            release.join(RECORD).is_file().then(|| self.private.of(&release, policy.as_ref())).transpose()?;
         run.progress.begin(Phase::Profile, 0);
         let attack = Attack {
             list: &list,

@@ -10,6 +10,7 @@ use super::numbers::plural;
 use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::input::Input;
+use crate::input::address::local_path;
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Requirement, SensitiveColumn};
 use crate::parameter::Setting;
@@ -148,8 +149,8 @@ impl Columns {
 /// # Errors
 /// Those of reading it.
 pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
-    let release = Path::new(input);
-    release.join(RECORD).is_file().then(|| PublicRecord::read(release)).transpose()
+    let release = local_path(input)?;
+    release.join(RECORD).is_file().then(|| PublicRecord::read(&release)).transpose()
 }
 
 /// Finds an input. Of a release in groups, it is the table of the quasi-identifiers.
@@ -160,7 +161,7 @@ pub(crate) fn find_table(input: &str) -> Result<Input> {
     let makes_groups = |record: &PublicRecord| record.recoding.makes_groups();
     let record = record_of(input).ok().flatten().filter(makes_groups);
     match record.as_ref().and_then(|record| record.tables.first()) {
-        Some(table) => Input::find(&table.path(Path::new(input)).to_string_lossy()),
+        Some(table) => Input::find(&table.path(&local_path(input)?).to_string_lossy()),
         None => Input::find_or_read(input),
     }
 }

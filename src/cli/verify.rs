@@ -14,6 +14,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
 use crate::input::Input;
+use crate::input::address::local_path;
 use crate::model::Quantity;
 use crate::policy::Files;
 use crate::progress::Phase;
@@ -55,9 +56,10 @@ pub(crate) struct Verify {
 impl Verify {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         // `.` and `..` have no name of their own.
-        let out = match self.out.file_name() {
-            None => std::fs::canonicalize(&self.out).unwrap_or(self.out),
-            Some(_) => self.out,
+        let out = local_path(&self.out)?;
+        let out = match out.file_name() {
+            None => std::fs::canonicalize(&out).unwrap_or(out),
+            Some(_) => out,
         };
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
         let place = self.private.of(&out, policy.as_ref())?;

@@ -16,4 +16,5 @@ pub(crate) mod spilled_rows;
 pub(crate) mod temporary;
 
 pub use run::Run;
+pub(crate) use session::INT96_UNIT;
 pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error};

@@ -20,6 +20,10 @@ use super::read_dictionaries::ReadDictionaries;
 use crate::class::Budget;
 use crate::error::{Code, Error, Kind, Result};
 
+/// The unit in which INT96 timestamps of Parquet files are read, as the engine's option names it. By
+/// default they are read in nanoseconds, which end in 2262: the year 9999 would become 1816.
+pub(crate) const INT96_UNIT: &str = "us";
+
 /// The threads, memory and spill folder of a session.
 #[derive(Debug, Clone)]
 pub struct Resources {
@@ -86,6 +90,7 @@ impl Resources {
     /// - threads, memory and the folder of spill files are these, and a sort reserves less;
     /// - a count in each thread is given up sooner where it saves little;
     /// - a repartition that spills writes a file for each batch;
+    /// - INT96 timestamps of Parquet files are read in microseconds;
     /// - `information_schema` can be queried.
     ///
     /// # Errors
@@ -99,6 +104,7 @@ impl Resources {
     /// Returns the settings of a session with these resources.
     fn bounded(&self, config: SessionConfig) -> SessionConfig {
         let mut config = config.with_target_partitions(self.threads.max(1));
+        config.options_mut().execution.parquet.coerce_int96 = Some(INT96_UNIT.to_owned());
         // The default of 10 MB per sorting partition would use up a small pool.
         let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
@@ -275,6 +281,15 @@ mod tests {
         for session in [resources.session().unwrap(), resources.query_session().unwrap()] {
             let config = session.copied_config();
             assert_eq!(config.options().execution.max_spill_file_size_bytes.get(), 1);
+        }
+    }
+
+    #[test]
+    fn no_session_reads_int96_in_nanoseconds() {
+        let resources = Resources::default_of_machine();
+        for session in [resources.session().unwrap(), resources.query_session().unwrap()] {
+            let config = session.copied_config();
+            assert_eq!(config.options().execution.parquet.coerce_int96.as_deref(), Some("us"));
         }
     }
 

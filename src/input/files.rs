@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::address::local_path;
+use super::other_tables;
 use super::utf8_copies::Utf8Copies;
 use crate::engine::Context;
 use crate::engine::temporary::TemporaryFolder;
@@ -121,24 +123,25 @@ impl Input {
         if argument == STANDARD_INPUT { Self::of_standard_input() } else { Self::find(argument) }
     }
 
-    /// Finds the files of INPUT. In folders and globs, names that begin with `_` or `.` are
-    /// skipped.
+    /// Finds the files of INPUT, a path or a `file://` address. In folders and globs, names that begin
+    /// with `_` or `.` are skipped.
     ///
     /// # Errors
-    /// A data error for no files, mixed formats or an unknown format.
+    /// A policy error for an address of another kind; a data error for no files, mixed formats, an
+    /// unknown format, or a folder or glob that reaches the folder of a Delta Lake or a similar table.
     pub fn find(argument: &str) -> Result<Self> {
-        let path = Path::new(argument);
-        let mut paths = Vec::new();
+        let path = local_path(argument).map_err(|error| error.at("input"))?;
+        let pattern = path.to_string_lossy();
+        let (mut paths, mut checked) = (Vec::new(), other_tables::Checked::default());
         if path.is_dir() {
-            collect(path, &mut paths)?;
+            collect(&path, &mut paths, &mut checked)?;
         } else if path.exists() {
-            paths.push(path.to_path_buf());
-        } else if argument.contains(['*', '?', '[']) {
+            paths.push(path.clone());
+        } else if pattern.contains(['*', '?', '[']) {
             let matches =
-                glob::glob(argument).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
+                glob::glob(&pattern).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
             // Hidden names are allowed in the literal start of the pattern, and skipped below it.
-            let named =
-                Path::new(argument).components().take_while(|part| !is_pattern(part.as_os_str())).count();
+            let named = path.components().take_while(|part| !is_pattern(part.as_os_str())).count();
             for found in matches {
                 let found =
                     found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{argument}`")))?;
@@ -146,12 +149,17 @@ impl Input {
                 if below.ancestors().any(is_hidden) {
                     continue;
                 }
+                checked.check(found.parent().unwrap_or(&found))?;
                 if let Some(folder) =
                     below.ancestors().skip(usize::from(!found.is_dir())).find(|folder| is_partition(folder))
                 {
                     return Err(partitioned(folder));
                 }
-                if found.is_dir() { collect(&found, &mut paths)? } else { paths.push(found) }
+                if found.is_dir() {
+                    collect(&found, &mut paths, &mut checked)?;
+                } else {
+                    paths.push(found);
+                }
             }
         } else {
             let why = format!("input `{argument}`: no such file, folder or glob");
@@ -193,7 +201,7 @@ impl Input {
             return Err(Error::data("it is empty").coded(Code::EmptyInput).at(place));
         }
         let (format, name) = match first.as_slice() {
-            [b'P', b'A', b'R', b'1', ..] => (Format::Parquet, "stdin.parquet"),
+            [b'P', b'A', b'R', b'1' | b'E', ..] => (Format::Parquet, "stdin.parquet"),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
                 (Format::Arrow, "stdin.arrow")
             }
@@ -236,7 +244,8 @@ impl Input {
     }
 }
 
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>, checked: &mut other_tables::Checked) -> Result<()> {
+    checked.check(folder)?;
     let place = format!("input folder {}", folder.display());
     for entry in fs::read_dir(folder).context(&place)? {
         let path = entry.context(&place)?.path();
@@ -248,7 +257,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         } else if is_partition(&path) {
             return Err(partitioned(&path));
         } else {
-            collect(&path, paths)?;
+            collect(&path, paths, checked)?;
         }
     }
     Ok(())
@@ -258,7 +267,8 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
 #[cfg(feature = "cli")]
 pub(crate) fn has_no_data(folder: &Path) -> bool {
     let mut paths = Vec::new();
-    collect(folder, &mut paths).is_ok() && paths.iter().all(|path| format_of(path).is_err())
+    collect(folder, &mut paths, &mut other_tables::Checked::default()).is_ok()
+        && paths.iter().all(|path| format_of(path).is_err())
 }
 
 fn is_pattern(part: &std::ffi::OsStr) -> bool {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::address::local_path;
+use super::read_parquet;
 use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, Result, of_file};
 use crate::generalize::hierarchy::{csv_of_batches, is_table};
@@ -17,14 +19,16 @@ pub struct HierarchyFiles(pub Folder);
 
 impl Files for HierarchyFiles {
     fn population(&self, name: &str) -> Result<PathBuf> {
-        self.0.population(name)
+        let local = local_path(name).map_err(|error| error.at("population"))?;
+        Ok(self.0.0.join(local))
     }
 
     fn read(&self, name: &str) -> Result<String> {
+        let local = local_path(name).map_err(|error| error.at("hierarchy file"))?;
         if !is_table(name) {
-            return self.0.read(name);
+            return self.0.read(&local.to_string_lossy());
         }
-        let path = self.0.0.join(name);
+        let path = self.0.0.join(local);
         parquet(&path).map_err(|error| error.of_policy().at(format!("hierarchy file {}", path.display())))
     }
 }
@@ -38,7 +42,9 @@ fn parquet(path: &Path) -> Result<String> {
     }
     let file = File::open(path).map_err(|error| Error::policy(of_file(&error)))?;
     let read = || {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| broken())?;
+        read_parquet::check_readable(&file)?;
+        let metadata = read_parquet::metadata(&file).map_err(|_| broken())?;
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
         let reader = reader.build().map_err(|_| broken())?;
         csv_of_batches(&reader.collect::<std::result::Result<Vec<_>, _>>().map_err(|_| broken())?)
     };

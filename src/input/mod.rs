@@ -1,6 +1,7 @@
 //! The input: files and folders as one table of canonical columns, and the policy resolved against
 //! it.
 
+pub(crate) mod address;
 pub mod column_values;
 pub(crate) mod days_since;
 pub mod files;
@@ -8,12 +9,15 @@ pub mod hierarchy_files;
 pub(crate) mod infer_types;
 mod loaded;
 pub(crate) mod merged;
+mod other_tables;
+mod parquet_encryption;
 mod plain_form;
 mod plain_values;
 pub mod population;
 mod read_arrow;
 pub(crate) mod read_csv;
 mod read_json;
+mod read_parquet;
 mod table;
 pub(crate) mod utf8_copies;
 

@@ -105,7 +105,10 @@ pub(crate) fn is_file(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
     File::open(path).context(&place)?.take(6).read_to_end(&mut start).context(&place)?;
     match start.as_slice() {
-        b"" => Err(Error::data("the file is empty").at(place)),
+        b"" => {
+            Err(Error::data("the file is empty; write it again, or remove it if nothing is missing")
+                .at(place))
+        }
         [b'F', b'E', b'A', b'1', ..] => {
             Err(Error::data("Feather version 1 is not supported; write the file as Feather version 2")
                 .at(place))

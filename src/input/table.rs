@@ -9,8 +9,6 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit,
 };
-use base64::Engine;
-use datafusion::arrow::ipc::convert::try_schema_from_ipc_buffer;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
@@ -18,17 +16,14 @@ use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::logical_expr::{Expr, cast, lit, when};
-use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema};
-use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::files::{Format, Input};
 use super::infer_types::{Typing, typed};
-use super::{read_arrow, read_csv, read_json};
-use crate::engine::damaged::unless_it_panics;
+use super::{read_arrow, read_csv, read_json, read_parquet};
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::replay_table::table_of_partitions;
-use crate::engine::{Context, column};
+use crate::engine::{Context, INT96_UNIT, column};
 use crate::error::{Code, Error, Result};
 use crate::policy::{CsvOptions, CsvType, one_name_each};
 
@@ -39,7 +34,9 @@ impl Input {
     /// A data error when a file cannot be read or differs from the first.
     pub fn file_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = match self.format {
-            Format::Parquet => self.common_schema(csv, |at, _| parquet_schema(&self.files[at].path))?,
+            Format::Parquet => self.common_schema(csv, |at, _| {
+                Ok(without_metadata(&read_parquet::schema(&self.files[at].path)?))
+            })?,
             Format::Csv => {
                 let delimiter = read_csv::delimiter(self, csv)?;
                 let files = self.copies.of(&self.files, csv)?;
@@ -172,7 +169,8 @@ impl Input {
         let format: Arc<dyn FileFormat> = match self.format {
             Format::Parquet => {
                 let pruning = session.copied_config().parquet_pruning();
-                Arc::new(ParquetFormat::default().with_enable_pruning(pruning).with_skip_metadata(true))
+                let format = ParquetFormat::default().with_enable_pruning(pruning).with_skip_metadata(true);
+                Arc::new(format.with_coerce_int96(Some(INT96_UNIT.to_owned())))
             }
             Format::Csv => Arc::new(
                 CsvFormat::default()
@@ -230,55 +228,6 @@ pub(crate) fn canonical_floats_as_they_are(table: DataFrame) -> Result<DataFrame
 fn url_of(absolute: &Path) -> Result<url::Url> {
     url::Url::from_file_path(absolute)
         .map_err(|()| Error::data(format!("{} is not an absolute path", absolute.display())))
-}
-
-fn parquet_schema(path: &Path) -> Result<Schema> {
-    let place = format!("input file {}", path.display());
-    let file = fs::File::open(path).context(&place)?;
-    let read = || -> Result<Schema> {
-        let reader = SerializedFileReader::new(file).context(&place)?;
-        let facts = reader.metadata().file_metadata();
-        let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata());
-        let schema = without_metadata(&schema.context(&place)?);
-        let written = facts.key_value_metadata().into_iter().flatten();
-        let written = written.filter(|kv| kv.key == ARROW_SCHEMA_META_KEY).find_map(|kv| kv.value.as_deref());
-        Ok(with_views(with_zones(schema, written)))
-    };
-    // Arrow's reader panics on some damaged schemas, and so does the engine's reader later.
-    unless_it_panics(read).unwrap_or_else(|| {
-        let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be \
-             read; write the file again";
-        Err(Error::data(why).at(&place).coded(Code::DamagedFile))
-    })
-}
-
-/// Reads texts as views, which the Parquet reader produces faster than other texts.
-fn with_views(schema: Schema) -> Schema {
-    let viewed = |field: &Arc<Field>| match field.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 => Arc::new(Field::new(field.name(), DataType::Utf8View, true)),
-        _ => Arc::clone(field),
-    };
-    Schema::new(schema.fields().iter().map(viewed).collect::<Vec<_>>())
-}
-
-/// Gives timestamps the time zones of the Arrow schema in the footer: the Parquet reader drops a
-/// zone if the writer changed the unit, and days would then be those of UTC.
-fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
-    let bytes = written.and_then(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
-    let Some(written) = bytes.and_then(|bytes| try_schema_from_ipc_buffer(&bytes).ok()) else {
-        return schema;
-    };
-    let zoned = |field: &Arc<Field>| match (field.data_type(), written.field_with_name(field.name())) {
-        (DataType::Timestamp(unit, Some(_)), Ok(argument)) => match argument.data_type() {
-            DataType::Timestamp(_, Some(zone)) => {
-                let zoned = DataType::Timestamp(*unit, Some(Arc::clone(zone)));
-                Field::new(field.name(), zoned, true)
-            }
-            _ => Field::clone(field),
-        },
-        _ => Field::clone(field),
-    };
-    Schema::new(schema.fields().iter().map(zoned).collect::<Vec<_>>())
 }
 
 /// Keeps names and types alone: no metadata of the input may reach a release.
@@ -388,7 +337,7 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
             let (value, data_type) = decoded(column(field.name()), field.data_type());
             let value = match data_type {
                 _ if *data_type == plain => value,
-                DataType::Timestamp(TimeUnit::Second, _) => {
+                DataType::Timestamp(TimeUnit::Second, _) | DataType::Time32(TimeUnit::Second) => {
                     of_values(Arc::new(Milliseconds), field.name(), value)
                 }
                 _ => cast(value, plain.clone()),
@@ -401,7 +350,7 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
     raw.select(columns).context("opening the input")
 }
 
-/// A cast of timestamps from seconds to milliseconds.
+/// A cast of timestamps and times from seconds to milliseconds.
 struct Milliseconds;
 
 impl OfValues for Milliseconds {
@@ -418,10 +367,11 @@ impl OfValues for Milliseconds {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let milliseconds = cast_with_options(values, &canonical_type(values.data_type()), &strict);
         milliseconds.map_err(|_| {
-            Error::data(
-                "a timestamp in seconds is beyond the range of milliseconds, in which it would be written; \
-                 correct it or write NULL",
-            )
+            let what = if matches!(values.data_type(), DataType::Time32(_)) { "time of day" } else { "timestamp" };
+            Error::data(format!(
+                "a {what} in seconds is beyond the range of milliseconds, in which it would be written; correct it or \
+                 write NULL"
+            ))
         })
     }
 }

@@ -133,6 +133,11 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// (apache/datafusion#24883), those with measures among them. To prevent that, set
 /// `datafusion.execution.max_spill_file_size_bytes = 1`, as `kanon sql` does.
 ///
+/// By default DataFusion reads the INT96 timestamps that Spark writes in nanoseconds, which end in
+/// 2262: the year 9999 becomes 1816, without an error. Before registering tables of such files, set
+/// `datafusion.execution.parquet.coerce_int96 = 'us'`, as `kanon sql` does. Files that are arguments
+/// of this crate's table functions are always read in microseconds.
+///
 /// ```
 /// use datafusion::prelude::SessionContext;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {

@@ -26,6 +26,7 @@ mod damaged;
 mod dp_centroids;
 mod earlier_releases;
 mod explain;
+mod foreign_files;
 mod formats;
 mod four_users;
 mod fuzz;

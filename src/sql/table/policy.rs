@@ -20,6 +20,7 @@ use crate::engine::replay_table::table_of_plan;
 use crate::engine::{Context, Resources, Run};
 use crate::error::{Error, of_file};
 use crate::generalize::hierarchy::csv_of_rows;
+use crate::input::address::local_path;
 use crate::input::canonical_table;
 use crate::input::days_since::{days_since, plain_days_since};
 use crate::input::hierarchy_files::HierarchyFiles;
@@ -170,9 +171,10 @@ fn read(call: &mut Arguments<'_>) -> Result<(String, PathBuf)> {
         return Ok((text.to_owned(), PathBuf::new()));
     }
     call.file_is_allowed()?;
-    let read = std::fs::read_to_string(text);
+    let path = local_path(text).map_err(|error| call.refused(error.at("policy")))?;
+    let read = std::fs::read_to_string(&path);
     let read = read.map_err(|error| call.refused(format!("policy {text}: {}", of_file(&error))))?;
-    Ok((read, Path::new(text).parent().map(Path::to_path_buf).unwrap_or_default()))
+    Ok((read, path.parent().map(Path::to_path_buf).unwrap_or_default()))
 }
 
 /// Returns a struct literal as TOML: its fields are the keys of the policy.
