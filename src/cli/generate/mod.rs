@@ -13,6 +13,7 @@ use super::Done;
 use super::numbers::{integer, rows};
 use crate::engine::Run;
 use crate::error::{Error, Result};
+use crate::input::address::local_path;
 use crate::progress::Phase;
 
 /// Generate hospital visits of made-up people as a Parquet file.
@@ -38,7 +39,8 @@ pub(crate) struct Generate {
 }
 
 impl Generate {
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run<'_>) -> Result<Done> {
+        self.to = local_path(&self.to)?;
         if !self.overwrite && std::fs::symlink_metadata(&self.to).is_ok() {
             let why = format!("--to {}: already exists; --overwrite replaces it", self.to.display());
             return Err(Error::policy(why));

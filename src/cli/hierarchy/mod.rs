@@ -18,6 +18,7 @@ use crate::error::{Code, Error, Result};
 use crate::generalize::hierarchy::is_table;
 use crate::generalize::hierarchy_rows::csv_for_column;
 use crate::input::Input;
+use crate::input::address::local_path;
 use crate::input::column_values::{ColumnRule, HierarchyOfValues, hierarchy_of_values};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
@@ -78,7 +79,7 @@ enum Nested {
 }
 
 impl Hierarchy {
-    pub(super) async fn run(self, run: &Run<'_>, format: Format) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run<'_>, format: Format) -> Result<Done> {
         if let Some(Nested::Check(check)) = self.command {
             return check.run(run).await;
         }
@@ -90,7 +91,8 @@ impl Hierarchy {
         let csv = csv_options(&self.csv, self.policy.as_deref())?;
         let spec = PolicySpec::of_hierarchy(column, rule, csv, self.individual.as_deref(), self.k)?;
         let input = Input::find_or_read(argument)?;
-        if let Some(path) = &self.to {
+        if let Some(path) = &mut self.to {
+            *path = local_path(&path)?;
             check_target(path, self.overwrite, &input).map_err(|error| error.at(target_place(path)))?;
         }
         run.progress.begin(Phase::Profile, 0);

@@ -16,6 +16,7 @@ use super::numbers::plural;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result};
 use crate::input::Input;
+use crate::input::address::local_path;
 use crate::policy::DateFormat;
 use crate::propose::{IndividualSource, Levels, Proposal, Proposed, ProposedColumn, propose};
 
@@ -37,8 +38,9 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        if let Some(path) = &self.to {
+    pub(super) async fn run(mut self, run: &Run<'_>) -> Result<Done> {
+        if let Some(path) = &mut self.to {
+            *path = local_path(&path)?;
             check_free(path)?;
         }
         let input = Input::find_or_read(&self.input)?;
