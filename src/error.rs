@@ -177,6 +177,11 @@ impl Error {
         Self { code: Some(code), ..self }
     }
 
+    /// Returns whether the cause is this one.
+    pub fn is(&self, code: Code) -> bool {
+        self.code == Some(code)
+    }
+
     /// Returns the name of the cause, for programs.
     pub fn code(&self) -> &'static str {
         match (self.code, self.kind) {

@@ -4,6 +4,7 @@ use super::Held;
 use super::histograms::Histograms;
 use super::individuals::{ClassIndividuals, IndividualsByValue, Marked};
 use super::packing::Packing;
+use crate::error::Result;
 use crate::model::{Distribution, ValueCount};
 
 /// The classes of one node in arbitrary order, or released classes in theirs. Their memory comes
@@ -95,8 +96,7 @@ impl Classes {
             let values = members.by_value.get(column).map_or(Vec::new(), IndividualsByValue::counts_of_all);
             return Distribution::of_individuals(values, individuals);
         }
-        let all = vec![0u32; self.len()];
-        let values = self.sensitive.get(column).map_or(Vec::new(), |rows| rows.regrouped(&all, 1).counts);
+        let values = self.sensitive.get(column).map_or(Vec::new(), Histograms::of_all);
         Distribution::of_rows(values)
     }
 
@@ -109,6 +109,12 @@ impl Classes {
     /// Returns the label code of a class in one column.
     pub(super) fn code(&self, class: usize, column: usize, packing: &Packing) -> u32 {
         packing.field(column).get(&self.entries[class * (self.words + 1)..][..self.words])
+    }
+
+    /// Reserves the memory of these classes, no more and no less.
+    pub(super) fn account(&mut self) -> Result<()> {
+        let bytes = self.bytes();
+        self.held.exactly(bytes)
     }
 
     /// Returns the bytes that the classes take.

@@ -116,10 +116,11 @@ impl EncodedColumn {
         let places = places(&hierarchy, &values, &coded[0].1, leaf_count)?;
         let mut levels: Vec<EncodedLevel> = Vec::new();
         for (level, leaves) in leaf_counts.into_iter().enumerate() {
-            let (labels, of_value) = (ArrayRef::clone(&coded[level].0), coded[level].1.clone());
+            let labels = ArrayRef::clone(&coded[level].0);
             let to_coarser = (level..coded.len())
-                .map(|coarser| map_codes(&of_value, &coded[coarser].1, labels.len()))
+                .map(|coarser| map_codes(&coded[level].1, &coded[coarser].1, labels.len()))
                 .collect::<Result<_>>()?;
+            let of_value = std::mem::take(&mut coded[level].1);
             let covered = of_value
                 .iter()
                 .zip(frequency)

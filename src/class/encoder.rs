@@ -57,18 +57,42 @@ impl Encoder {
     }
 
     /// Returns the distinct values in code order; `None` if no value was encoded. Leaves the encoder
-    /// empty.
+    /// empty; it holds the memory of the values until it is dropped.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
     pub(super) fn finish(&self) -> Result<Option<ArrayRef>> {
-        let mut coder = self.0.lock().map_err(|_| Error::internal("encoder: a thread panicked"))?;
-        let Some((converter, distinct)) = std::mem::take(&mut coder.0).known else { return Ok(None) };
-        values_of(&converter, distinct.iter()).map(Some)
+        self.finish_with(0, |interner| {
+            let Some((converter, distinct)) = interner.known else { return Ok(None) };
+            Ok(Some((values_of(&converter, distinct.iter())?, Vec::new())))
+        })
+        .map(|finished| finished.map(|(values, _)| values))
     }
 
     /// Returns the distinct values in order, NULL first, and the position of each code in that
-    /// order; `None` if no value was encoded. Leaves the encoder empty.
+    /// order; `None` if no value was encoded. Leaves the encoder empty; it holds the memory of the
+    /// values until it is dropped.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
     pub(super) fn finish_sorted(&self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
+        self.finish_with(2 * size_of::<u32>(), Interner::sorted)
+    }
+
+    /// Empties the encoder by `finish`, which takes `each` bytes per value besides the values.
+    fn finish_with(
+        &self,
+        each: usize,
+        finish: impl FnOnce(Interner) -> Result<Option<(ArrayRef, Vec<u32>)>>,
+    ) -> Result<Option<(ArrayRef, Vec<u32>)>> {
         let mut coder = self.0.lock().map_err(|_| Error::internal("encoder: a thread panicked"))?;
-        std::mem::take(&mut coder.0).sorted()
+        let (interner, held) = &mut *coder;
+        let (rows, bytes) =
+            interner.known.as_ref().map_or((0, 0), |(_, rows)| (rows.num_rows(), rows.size()));
+        held.at_least(interner.bytes() + bytes + rows * each)?;
+        let finished = finish(std::mem::take(interner))?;
+        held.exactly(finished.as_ref().map_or(0, |(values, _)| values.get_array_memory_size()))?;
+        Ok(finished)
     }
 }
 
@@ -118,7 +142,7 @@ impl Interner {
 
     fn bytes(&self) -> usize {
         let distinct = self.known.as_ref().map_or(0, |(_, distinct)| distinct.size());
-        distinct + self.index.capacity() * size_of::<u32>()
+        distinct + self.index.allocation_size()
     }
 
     fn sorted(self) -> Result<Option<(ArrayRef, Vec<u32>)>> {

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
+use super::grouping::Grouping;
+use super::held::{Held, HeldList};
 use super::histograms::Histograms;
+use crate::error::Result;
 use crate::model::ValueCount;
 
 /// The individuals of every class, and which of them have which sensitive value. A row without an
@@ -28,54 +31,49 @@ pub(super) struct MemberLists {
 pub(super) struct IndividualsByValue {
     /// The members are pairs of an individual and a value.
     pairs: MemberLists,
-    /// The value of each pair; `None` is NULL.
-    value_of: Arc<[Option<u32>]>,
+    /// The value of each pair; `None` is NULL. All classes of a table share them.
+    value_of: Arc<HeldList<Option<u32>>>,
     /// The number of individuals with each value.
     pub(super) counts: Histograms,
 }
 
-/// The source classes grouped by the class that they are merged into.
-pub(super) struct Grouping {
-    ends: Vec<usize>,
-    sources: Vec<u32>,
-}
-
-impl Grouping {
-    /// Groups the source classes; `target` maps each of them to one of `classes` classes.
-    pub(super) fn new(target: &[u32], classes: usize) -> Self {
-        let mut ends = vec![0usize; classes + 1];
-        target.iter().for_each(|class| ends[*class as usize + 1] += 1);
-        (1..=classes).for_each(|class| ends[class] += ends[class - 1]);
-        let mut next = ends.clone();
-        let mut sources = vec![0u32; target.len()];
-        for (source, class) in (0u32..).zip(target) {
-            let place = &mut next[*class as usize];
-            sources[*place] = source;
-            *place += 1;
-        }
-        Self { ends, sources }
-    }
-
-    /// Returns the number of classes.
-    pub(super) fn classes(&self) -> usize {
-        self.ends.len() - 1
-    }
-
-    /// Returns the source classes of a class.
-    pub(super) fn of(&self, class: usize) -> &[u32] {
-        &self.sources[self.ends[class]..self.ends[class + 1]]
-    }
-}
-
 impl MemberLists {
-    /// Stores one optional member number (below `all`) per group.
-    pub(super) fn of_groups(members: impl Iterator<Item = Option<u32>>, all: u32) -> Self {
-        let (mut starts, mut items) = (vec![0], Vec::new());
-        for member in members {
-            items.extend(member);
+    /// Lists the distinct members of each group of sources; `of` has those of one source, below
+    /// `all`, and all of them together are at most `most`. `seen` is scratch memory.
+    pub(super) fn gathered<I: Iterator<Item = u32>>(
+        groups: &Grouping,
+        all: u32,
+        most: usize,
+        of: impl Fn(u32) -> I,
+        seen: &mut Vec<u32>,
+    ) -> Self {
+        // `u32::MAX` stands for "never seen": there are too few classes to reach it.
+        seen.clear();
+        seen.reserve_exact(all as usize);
+        seen.resize(all as usize, u32::MAX);
+        let mut starts = Vec::with_capacity(groups.classes() + 1);
+        // Room that is never written costs nothing until it is given back.
+        let mut items = Vec::with_capacity(most);
+        for (class, number) in (0..groups.classes()).zip(0u32..) {
             starts.push(items.len());
+            for source in groups.of(class) {
+                for item in of(*source) {
+                    let seen = &mut seen[item as usize];
+                    if *seen != number {
+                        *seen = number;
+                        items.push(item);
+                    }
+                }
+            }
         }
+        starts.push(items.len());
+        items.shrink_to_fit();
         Self { starts, items, all }
+    }
+
+    /// Returns the bytes of so many lists with so many members.
+    pub(super) fn bytes_of(classes: usize, members: usize) -> usize {
+        (classes + 1) * size_of::<usize>() + members * size_of::<u32>()
     }
 
     /// Returns the members of a class.
@@ -87,7 +85,9 @@ impl MemberLists {
     }
 
     fn only(&self, classes: &[u32]) -> Self {
-        let (mut starts, mut items) = (vec![0], Vec::new());
+        let mut starts = Vec::with_capacity(classes.len() + 1);
+        let mut items = Vec::with_capacity(classes.iter().map(|class| self.of(*class as usize).len()).sum());
+        starts.push(0);
         for class in classes {
             items.extend_from_slice(self.of(*class as usize));
             starts.push(items.len());
@@ -100,47 +100,32 @@ impl MemberLists {
         self.all as usize
     }
 
-    /// Returns the members of the merged classes; `seen` is scratch memory.
-    fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
-        // `u32::MAX` stands for "never seen": there are too few classes to reach it.
-        seen.clear();
-        seen.resize(self.all as usize, u32::MAX);
-        let mut starts = Vec::with_capacity(groups.classes() + 1);
-        let mut items = Vec::new();
-        for (class, number) in (0..groups.classes()).zip(0u32..) {
-            starts.push(items.len());
-            for source in groups.of(class) {
-                for item in self.of(*source as usize) {
-                    let seen = &mut seen[*item as usize];
-                    if *seen != number {
-                        *seen = number;
-                        items.push(*item);
-                    }
-                }
-            }
-        }
-        starts.push(items.len());
-        items.shrink_to_fit();
-        Self { starts, items, all: self.all }
+    /// Returns the members of the merged classes, and reserves their memory; `seen` is scratch memory.
+    fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>, held: &mut Held) -> Result<Self> {
+        let of = |source: u32| self.of(source as usize).iter().copied();
+        let most = Self::bytes_of(groups.classes(), self.items.len());
+        let make = || Ok(Self::gathered(groups, self.all, self.items.len(), of, seen));
+        held.adding(most, make, Self::bytes)
     }
 
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.starts.capacity() * size_of::<usize>() + self.items.capacity() * size_of::<u32>()
     }
 }
 
 impl IndividualsByValue {
-    /// Stores one optional pair number per group; `value_of` has the value of each pair, below
-    /// `values`.
-    pub(super) fn of_groups(
-        pairs: impl Iterator<Item = Option<u32>>,
-        value_of: Vec<Option<u32>>,
+    /// Counts the individuals with each value, given the pairs of each class; `value_of` has the
+    /// value of each pair, below `values`. Reserves the memory of the counts.
+    pub(super) fn new(
+        pairs: MemberLists,
+        value_of: Arc<HeldList<Option<u32>>>,
         values: u32,
-    ) -> Self {
-        let all = u32::try_from(value_of.len()).unwrap_or(u32::MAX);
-        let pairs = MemberLists::of_groups(pairs, all);
-        let counts = Histograms { values, ..Histograms::default() };
-        Self { pairs, value_of: value_of.into(), counts }.counted()
+        held: &mut Held,
+    ) -> Result<Self> {
+        let most = Histograms::bytes_of(pairs.starts.len() - 1, pairs.items.len())
+            + (values as usize + 1) * size_of::<u64>();
+        let counts = held.adding(most, || Ok(counted(&pairs, &value_of, values)), Histograms::bytes)?;
+        Ok(Self { pairs, value_of, counts })
     }
 
     /// Returns the number and the value of each pair of an individual and a value in a class.
@@ -160,48 +145,53 @@ impl IndividualsByValue {
     pub(super) fn all(&self) -> usize {
         self.pairs.all()
     }
+}
 
-    /// Counts the individuals of every class by value.
-    fn counted(mut self) -> Self {
-        let classes = self.pairs.starts.len() - 1;
-        // NULL has a place of its own.
-        let place = |value: Option<u32>| value.map_or(0, |value| value as usize + 1);
-        let mut rows = vec![0u64; self.counts.values as usize + 1];
-        let mut there: Vec<Option<u32>> = Vec::new();
-        let (mut starts, mut counts) = (Vec::with_capacity(classes + 1), Vec::new());
-        for class in 0..classes {
-            starts.push(counts.len());
-            for pair in self.pairs.of(class) {
-                let value = self.value_of[*pair as usize];
-                let count = &mut rows[place(value)];
-                if *count == 0 {
-                    there.push(value);
-                }
-                *count += 1;
-            }
-            there.sort_unstable();
-            let taken = there.drain(..);
-            counts.extend(
-                taken.map(|value| ValueCount { value, count: std::mem::take(&mut rows[place(value)]) }),
-            );
-        }
+/// Counts the pairs of every class by value.
+fn counted(pairs: &MemberLists, value_of: &[Option<u32>], values: u32) -> Histograms {
+    let classes = pairs.starts.len() - 1;
+    // NULL has a place of its own.
+    let place = |value: Option<u32>| value.map_or(0, |value| value as usize + 1);
+    let mut rows = vec![0u64; values as usize + 1];
+    let mut there: Vec<Option<u32>> = Vec::new();
+    let (mut starts, mut counts) = (Vec::with_capacity(classes + 1), Vec::with_capacity(pairs.items.len()));
+    for class in 0..classes {
         starts.push(counts.len());
-        counts.shrink_to_fit();
-        self.counts.starts = starts;
-        self.counts.counts = counts;
-        self
+        for pair in pairs.of(class) {
+            let value = value_of[*pair as usize];
+            let count = &mut rows[place(value)];
+            if *count == 0 {
+                there.push(value);
+            }
+            *count += 1;
+        }
+        there.sort_unstable();
+        let taken = there.drain(..);
+        counts
+            .extend(taken.map(|value| ValueCount { value, count: std::mem::take(&mut rows[place(value)]) }));
     }
+    starts.push(counts.len());
+    counts.shrink_to_fit();
+    Histograms { starts, counts, values }
 }
 
 impl ClassIndividuals {
-    /// Returns the individuals of the merged classes; `seen` is scratch memory.
-    pub(super) fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
+    /// Returns the individuals of the merged classes, and reserves their memory; `seen` is scratch
+    /// memory.
+    pub(super) fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>, held: &mut Held) -> Result<Self> {
         let by_value = self.by_value.iter().map(|by_value| {
-            let pairs = by_value.pairs.regrouped(groups, seen);
-            let counts = Histograms { values: by_value.counts.values, ..Histograms::default() };
-            IndividualsByValue { pairs, value_of: Arc::clone(&by_value.value_of), counts }.counted()
+            let pairs = by_value.pairs.regrouped(groups, seen, held)?;
+            let values = by_value.counts.values;
+            IndividualsByValue::new(pairs, Arc::clone(&by_value.value_of), values, held)
         });
-        Self { by_value: by_value.collect(), individuals: self.individuals.regrouped(groups, seen) }
+        let by_value = by_value.collect::<Result<_>>()?;
+        Ok(Self { by_value, individuals: self.individuals.regrouped(groups, seen, held)? })
+    }
+
+    /// Returns the bytes that all classes of a table share.
+    #[cfg(test)]
+    pub(super) fn shared_bytes(&self) -> usize {
+        self.by_value.iter().map(|by_value| size_of_val(&**by_value.value_of)).sum()
     }
 
     /// Returns those of some classes.
@@ -256,26 +246,35 @@ impl Marked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::held::tests::counting;
 
     #[test]
     fn people_who_are_in_several_classes_count_once_in_each() {
         // Per group one individual, and one pair of individual and value (flu, HIV or NULL).
         let members = [Some(0), Some(0), Some(1), None, Some(1)];
         let pairs = [Some(0), Some(1), Some(2), None, Some(3)];
-        let value_of = vec![Some(0), Some(1), Some(0), None];
-        let base = ClassIndividuals {
-            individuals: MemberLists::of_groups(members.into_iter(), 2),
-            by_value: vec![IndividualsByValue::of_groups(pairs.into_iter(), value_of, 2)],
+        let (counting, budget) = counting(usize::MAX);
+        let mut value_of = HeldList::with_room(4, &budget).unwrap();
+        value_of.extend(&[Some(0), Some(1), Some(0), None]).unwrap();
+        let (mut held, mut seen) = (Held::new(&budget), Vec::new());
+        let alone = Grouping::new(&[0, 1, 2, 3, 4], 5);
+        let mut lists = |of: [Option<u32>; 5], all| {
+            MemberLists::gathered(&alone, all, 5, |group| of[group as usize].into_iter(), &mut seen)
         };
+        let (individuals, pairs) = (lists(members, 2), lists(pairs, 4));
+        held.at_least(individuals.bytes() + pairs.bytes()).unwrap();
+        let by_value = IndividualsByValue::new(pairs, Arc::new(value_of), 2, &mut held).unwrap();
+        let base = ClassIndividuals { individuals, by_value: vec![by_value] };
         let count = |value, count| ValueCount { value, count };
-        let mut seen = Vec::new();
-        let rolled = base.regrouped(&Grouping::new(&[1, 0, 1, 1, 0], 2), &mut seen);
+        let rolled = base.regrouped(&Grouping::new(&[1, 0, 1, 1, 0], 2), &mut seen, &mut held).unwrap();
         assert_eq!([rolled.individuals.of(0), rolled.individuals.of(1)], [[0, 1], [0, 1]]);
         assert_eq!(rolled.by_value[0].counts.of(0), [count(None, 1), count(Some(1), 1)]);
         assert_eq!(rolled.by_value[0].counts.of(1), [count(Some(0), 2)]);
-        let all = rolled.regrouped(&Grouping::new(&[0, 0], 1), &mut seen);
+        let all = rolled.regrouped(&Grouping::new(&[0, 0], 1), &mut seen, &mut held).unwrap();
         assert_eq!(all.individuals.of(0), [0, 1]);
         assert_eq!(all.by_value[0].counts.of(0), [count(None, 1), count(Some(0), 2), count(Some(1), 1)]);
+        let of_pairs = 4 * size_of::<Option<u32>>();
+        assert_eq!(counting.used(), base.bytes() + rolled.bytes() + all.bytes() + of_pairs);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! codes and merges classes that become equal. [`ClassTable::merge`] makes those of
 //! [`ReleasedClasses`], which need not show levels.
 
+mod base_classes;
 mod builder;
 mod class_sizes;
 mod classes;
@@ -14,8 +15,10 @@ mod encoder;
 mod evaluated_classes;
 mod evaluated_node;
 mod evaluated_regions;
+mod grouping;
 mod groups;
 mod growing_region;
+mod held;
 mod histograms;
 mod individuals;
 mod over_subset;
@@ -43,6 +46,7 @@ pub use evaluated_node::EvaluatedNode;
 pub use evaluated_regions::EvaluatedRegions;
 pub use groups::{Groups, by_rank};
 pub use growing_region::GrowingRegion;
+pub use held::Held;
 pub use places::NumberLine;
 pub use population::Population;
 pub use region::Region;
@@ -52,9 +56,10 @@ pub use roll_up::Scratch;
 pub(crate) use shown::ShownColumn;
 pub use union::Union;
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::generalize::Hierarchy;
 use crate::model::{Counted, Distribution, SensitiveColumn};
+use crate::plural::plural;
 use packing::Packing;
 use roll_up::{Step, merge_by_number, roll_up};
 
@@ -63,11 +68,15 @@ pub trait Budget: Send + Sync {
     /// Reserves `bytes` more.
     ///
     /// # Errors
-    /// A data error that names the limit to raise.
+    /// The [`refusal`](Self::refusal) of so many bytes.
     fn grow(&self, bytes: usize) -> Result<()>;
 
     /// Gives `bytes` back.
     fn shrink(&self, bytes: usize);
+
+    /// Returns the error of a step for which `bytes` more than are reserved would do. It is a data
+    /// error with the code [`Code::OutOfMemory`] that names the limit to raise.
+    fn refusal(&self, bytes: usize) -> Error;
 }
 
 /// A budget without a limit, for tests and small tables.
@@ -80,6 +89,10 @@ impl Budget for Unlimited {
     }
 
     fn shrink(&self, _bytes: usize) {}
+
+    fn refusal(&self, _bytes: usize) -> Error {
+        Error::internal("a budget without a limit refused")
+    }
 }
 
 /// One quasi-identifier of the resolved policy, as the class table needs it.
@@ -91,52 +104,6 @@ pub struct QuasiColumn {
     pub hierarchy: Hierarchy,
     /// The column's weight in the loss, above 0; only the ratios of the columns' weights matter.
     pub weight: f64,
-}
-
-/// Memory taken from a budget and given back when dropped.
-pub struct Held {
-    budget: Arc<dyn Budget>,
-    bytes: usize,
-}
-
-impl Held {
-    /// Creates an empty reservation.
-    pub fn new(budget: &Arc<dyn Budget>) -> Self {
-        Self { budget: Arc::clone(budget), bytes: 0 }
-    }
-
-    fn budget(&self) -> &Arc<dyn Budget> {
-        &self.budget
-    }
-
-    /// Grows or shrinks the reservation to `bytes`.
-    ///
-    /// # Errors
-    /// A data error when the budget is exhausted.
-    pub fn exactly(&mut self, bytes: usize) -> Result<()> {
-        self.at_least(bytes)?;
-        self.budget.shrink(self.bytes - bytes);
-        self.bytes = bytes;
-        Ok(())
-    }
-
-    /// Grows the reservation to at least `bytes`.
-    ///
-    /// # Errors
-    /// A data error when the budget is exhausted.
-    pub fn at_least(&mut self, bytes: usize) -> Result<()> {
-        if bytes > self.bytes {
-            self.budget.grow(bytes - self.bytes)?;
-            self.bytes = bytes;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.budget.shrink(self.bytes);
-    }
 }
 
 /// Released classes with their rows, values and individuals. If base classes are suppressed, they
@@ -310,7 +277,8 @@ impl ClassTable {
                 steps.push(Step { field, map });
             }
         }
-        roll_up(classes, &keep, &steps, at_most, scratch)
+        let rolled = roll_up(classes, &keep, &steps, at_most, scratch);
+        rolled.map_err(|error| for_combinations(error, self.base.len()))
     }
 
     /// Returns the finest regions around the values of base classes, one per column.
@@ -343,8 +311,20 @@ impl ClassTable {
         let classes = released.class_of_base().iter();
         let target: Vec<u32> = classes.map(|class| class.unwrap_or(suppressed)).collect();
         let some_suppressed = usize::from(target.contains(&suppressed));
-        merge_by_number(&self.base, &target, released.regions().len() + some_suppressed).map(MergedClasses)
+        let merged = merge_by_number(&self.base, &target, released.regions().len() + some_suppressed);
+        merged.map(MergedClasses).map_err(|error| for_combinations(error, self.base.len()))
     }
+}
+
+/// Adds to a refusal of memory how many combinations of values are held, and what makes fewer.
+fn for_combinations(error: Error, combinations: usize) -> Error {
+    if !error.is(Code::OutOfMemory) {
+        return error;
+    }
+    let combinations = plural(combinations as u64, "combination", "combinations");
+    error.and(&format!(
+        "; the input has {combinations} of values: coarser ones, such as months in place of days, make fewer"
+    ))
 }
 
 fn too_many_classes() -> Error {
@@ -352,10 +332,12 @@ fn too_many_classes() -> Error {
 }
 
 #[cfg(test)]
+pub(crate) mod memory_tests;
+
+#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::decimal::Decimal;
-    use crate::error::Kind;
     use crate::generalize::{GENERALIZERS, Value};
     use arrow::array::{Array, ArrayRef, Int32Array, StringViewArray};
 
@@ -430,47 +412,5 @@ pub(crate) mod tests {
         rows.sort_unstable();
         assert_eq!(rows, [1, 2, 2]);
         assert!(table.roll_up(table.base(), &[0], &[1]).unwrap().rows().eq([5]));
-    }
-
-    #[test]
-    fn a_class_table_says_when_memory_runs_out_and_gives_it_back() {
-        struct Small {
-            used: std::sync::Mutex<usize>,
-            limit: usize,
-        }
-        impl Budget for Small {
-            fn grow(&self, bytes: usize) -> Result<()> {
-                let mut used = self.used.lock().unwrap();
-                if *used + bytes > self.limit {
-                    return Err(Error::data("too much"));
-                }
-                *used += bytes;
-                Ok(())
-            }
-            fn shrink(&self, bytes: usize) {
-                *self.used.lock().unwrap() -= bytes;
-            }
-        }
-        let values: ArrayRef = Arc::new(Int32Array::from_iter_values(0..5_000));
-        let made = |limit: usize| {
-            let budget = Arc::new(Small { used: std::sync::Mutex::new(0), limit });
-            let dynamic: Arc<dyn Budget> = budget.clone();
-            let columns = vec![quasi("n", &values, Some(("range", &[10])))];
-            let mut builder = ClassTableBuilder::new(columns, vec![], &dynamic).unwrap();
-            let table = builder.add(&[Arc::clone(&values)], &vec![1; 5_000]).and_then(|()| builder.finish());
-            let made = table.map(drop);
-            assert_eq!(*budget.used.lock().unwrap(), 0, "{limit}");
-            made
-        };
-        // Running out of memory is a data error, never a policy error, whichever step it stops.
-        let limits = (0..).step_by(20_000);
-        let enough = limits.take_while(|limit| match made(*limit) {
-            Ok(()) => false,
-            Err(error) => {
-                assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Data, "too much"), "{limit}");
-                true
-            }
-        });
-        assert!(enough.count() > 10);
     }
 }

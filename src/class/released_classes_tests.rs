@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, Int32Array, StringViewArray, UInt8Array};
 use proptest::prelude::*;
 
 use super::*;
+use crate::class::held::tests::counting;
 use crate::class::region::tests::canonical;
 use crate::class::tests::quasi;
 use crate::class::{
@@ -351,41 +352,25 @@ fn wide_tables_merge() {
 /// Memory that merging takes is asked for, and given back.
 #[test]
 fn merging_keeps_to_the_budget() {
-    #[derive(Default)]
-    struct Counting {
-        used: std::sync::Mutex<(usize, usize)>,
-    }
-    impl Budget for Counting {
-        fn grow(&self, bytes: usize) -> Result<()> {
-            let mut used = self.used.lock().unwrap();
-            used.0 += bytes;
-            used.1 = used.1.max(used.0);
-            Ok(())
-        }
-        fn shrink(&self, bytes: usize) {
-            self.used.lock().unwrap().0 -= bytes;
-        }
-    }
-    let counting = Arc::new(Counting::default());
-    let budget: Arc<dyn Budget> = counting.clone();
+    let (counting, budget) = counting(usize::MAX);
     let rows: Vec<Row> = (0..200u8).map(|n| (Some(n), Some(n % 4), Some(n % 3), Some(n))).collect();
     let table = table_within(&rows, true, None, &budget).unwrap();
-    let before = counting.used.lock().unwrap().0;
-    counting.used.lock().unwrap().1 = before;
+    let before = counting.used();
+    counting.most();
     let set = |codes: std::ops::Range<u32>| -> Box<[Region]> {
         vec![Region::Set(codes.collect()), Region::Everything].into()
     };
     let class = |base: usize| Some(u32::from(table.code(table.base(), base, 0) >= 100));
     let classes = (0..table.base().len()).map(class).collect();
     let released = ReleasedClasses::new(&table, classes, vec![set(0..100), set(100..200)]).unwrap();
-    let of_released = counting.used.lock().unwrap().0 - before;
+    let of_released = counting.used() - before;
     assert!(of_released >= 200 * size_of::<u32>() + 200 * size_of::<Option<u32>>());
     let merged = table.merge(&released).unwrap();
-    let (used, most) = *counting.used.lock().unwrap();
+    let (used, most) = (counting.used(), counting.most());
     assert_eq!(used - before - of_released, merged.0.bytes());
     assert!(most - used >= 200 * size_of::<u32>(), "the numbers of the classes are not accounted for");
     drop((merged, released));
-    assert_eq!(counting.used.lock().unwrap().0, before);
+    assert_eq!(counting.used(), before);
     drop(table);
-    assert_eq!(counting.used.lock().unwrap().0, 0);
+    assert_eq!(counting.used(), 0);
 }

@@ -7,12 +7,12 @@
 //! columns are mapped together, by one table of all their combinations.
 
 use super::classes::Classes;
+use super::grouping::Grouping;
 use super::histograms::Histograms;
-use super::individuals::{ClassIndividuals, Grouping};
+use super::individuals::ClassIndividuals;
 use super::packing::Field;
 use super::{Budget, Held, too_many_classes};
-use crate::error::Result;
-use crate::model::ValueCount;
+use crate::error::{Error, Result};
 use std::sync::Arc;
 
 /// Memory that roll-ups reuse, taken from a budget.
@@ -43,9 +43,28 @@ impl Scratch {
         Self { slots, entries: Vec::new(), target, seen, held: Held::new(budget) }
     }
 
-    fn account(&mut self) -> Result<()> {
+    fn bytes(&self) -> usize {
         let numbers = self.slots.capacity() + self.target.capacity() + self.seen.capacity();
-        self.held.at_least(numbers * size_of::<u32>() + self.entries.capacity() * size_of::<u64>())
+        numbers * size_of::<u32>() + self.entries.capacity() * size_of::<u64>()
+    }
+
+    /// Makes room for the classes of so many sources.
+    fn for_targets(&mut self, sources: usize) -> Result<()> {
+        self.target.clear();
+        let more = sources.saturating_sub(self.target.capacity());
+        self.held.at_least(self.bytes() + more * size_of::<u32>())?;
+        self.target.reserve_exact(sources);
+        Ok(())
+    }
+
+    /// Makes room to see the members of `source`.
+    fn for_members(&mut self, source: &Classes) -> Result<()> {
+        let all = source.members.as_ref().map_or(0, ClassIndividuals::most_members);
+        self.seen.clear();
+        let more = all.saturating_sub(self.seen.capacity());
+        self.held.at_least(self.bytes() + more * size_of::<u32>())?;
+        self.seen.reserve_exact(all);
+        Ok(())
     }
 }
 
@@ -137,9 +156,9 @@ pub(super) fn roll_up(
         }
         return Ok(None);
     }
-    let rolled = regrouped(source, &scratch.entries, source.words, &scratch.target, &mut scratch.seen)?;
-    scratch.account()?;
-    Ok(Some(rolled))
+    scratch.for_members(source)?;
+    let Scratch { entries, target, seen, .. } = scratch;
+    regrouped(source, entries, source.words, target, seen).map(Some)
 }
 
 /// Merges the classes of `source` that have the same number in `target`, which is below `classes`.
@@ -151,10 +170,13 @@ pub(super) fn merge_by_number(source: &Classes, target: &[u32], classes: usize) 
     for (class, rows) in target.iter().zip(source.rows()) {
         entries[*class as usize * 2 + 1] += rows;
     }
-    regrouped(source, &entries, 1, target, &mut Vec::new())
+    let mut scratch = Scratch::new(source.held.budget());
+    scratch.for_members(source)?;
+    regrouped(source, &entries, 1, target, &mut scratch.seen)
 }
 
 /// Returns the classes with these keys and rows, and what the source classes merged into them hold.
+/// Each list is reserved before it is made.
 fn regrouped(
     source: &Classes,
     entries: &[u64],
@@ -163,31 +185,28 @@ fn regrouped(
     seen: &mut Vec<u32>,
 ) -> Result<Classes> {
     let classes = entries.len() / (words + 1);
-    // The result is no larger than its source.
     let mut held = Held::new(source.held.budget());
-    let of_source: usize = source.sensitive.iter().map(Histograms::bytes).sum();
-    let of_members = source.members.as_ref().map_or(0, ClassIndividuals::bytes);
-    let grouping = if of_source + of_members > 0 { source.len() * 3 * size_of::<u64>() } else { 0 };
-    let all = source.members.as_ref().map_or(0, ClassIndividuals::most_members);
-    held.at_least(size_of_val(entries) + of_source + of_members + grouping + all * size_of::<u32>())?;
-    let sensitive = source.sensitive.iter().map(|histograms| histograms.regrouped(target, classes)).collect();
-    let members = source.members.as_ref().map(|members| {
-        let groups = Grouping::new(target, classes);
-        members.regrouped(&groups, seen)
-    });
-    let mut classes = Classes { entries: entries.to_vec(), words, sensitive, members, held };
-    let bytes = classes.bytes();
-    classes.held.exactly(bytes)?;
-    Ok(classes)
-}
-
-impl Classes {
-    /// Takes the memory of these classes from the budget.
-    pub(super) fn accounted(mut self) -> Result<Self> {
-        let bytes = self.bytes();
-        self.held.at_least(bytes)?;
-        Ok(self)
+    held.at_least(size_of_val(entries))?;
+    let entries = entries.to_vec();
+    let mut for_groups = Held::new(source.held.budget());
+    let needs_groups = |histograms: &Histograms| histograms.cells(classes).is_none();
+    let groups = if source.members.is_some() || source.sensitive.iter().any(needs_groups) {
+        for_groups.at_least(Grouping::most_bytes(target.len(), classes))?;
+        Some(Grouping::new(target, classes))
+    } else {
+        None
+    };
+    let mut sensitive = Vec::with_capacity(source.sensitive.len());
+    for histograms in &source.sensitive {
+        sensitive.push(match (histograms.cells(classes), &groups) {
+            (Some(cells), _) => histograms.regrouped_in_a_table(target, classes, cells, &mut held)?,
+            (None, Some(groups)) => histograms.regrouped_by_members(groups, &mut held)?,
+            (None, None) => return Err(Error::internal("roll-up: classes that are not grouped")),
+        });
     }
+    let members = source.members.as_ref().zip(groups.as_ref());
+    let members = members.map(|(members, groups)| members.regrouped(groups, seen, &mut held)).transpose()?;
+    Ok(Classes { entries, words, sensitive, members, held })
 }
 
 /// Runs the inner loop; leaves the classes in `scratch.entries` and each source's class in
@@ -201,13 +220,10 @@ fn merge<const W: usize>(
     scratch: &mut Scratch,
 ) -> Result<Option<()>> {
     scratch.entries.clear();
-    scratch.target.clear();
-    if needs_target {
-        scratch.target.reserve(source.len() / (W + 1));
-    }
-    scratch.account()?;
+    scratch.for_targets(if needs_target { source.len() / (W + 1) } else { 0 })?;
     let (tables, steps) = Table::of_steps(steps, source.len() / (W + 1));
-    let Scratch { slots, entries, target, held, .. } = scratch;
+    let others = (scratch.target.capacity() + scratch.seen.capacity()) * size_of::<u32>();
+    let Scratch { slots, entries, target: of_source, held, .. } = scratch;
     let used = slots.len().clamp(LEAST_SLOTS, LEAST_SLOTS * 16);
     slots.clear();
     slots.resize(used, EMPTY);
@@ -230,7 +246,7 @@ fn merge<const W: usize>(
             if known[..W] == key {
                 known[W] += entry[W];
                 if needs_target {
-                    target.push(last_class);
+                    of_source.push(last_class);
                 }
                 continue;
             }
@@ -246,13 +262,19 @@ fn merge<const W: usize>(
                 // `count` is at most EMPTY - 1, by the bound on `at_most`.
                 let class = u32::try_from(count).unwrap_or(EMPTY);
                 slots[at] = class;
+                if entries.len() + W + 1 > entries.capacity() {
+                    let room = (entries.len() / 2 * 3).max(LEAST_SLOTS * (W + 1));
+                    let slots = slots.capacity() * size_of::<u32>();
+                    held.at_least(others + slots + room * size_of::<u64>())?;
+                    entries.reserve_exact(room - entries.len());
+                }
                 entries.extend_from_slice(&key);
                 entries.push(entry[W]);
                 count += 1;
                 if count * 2 > slots.len() {
-                    // The slots grow fourfold, and the entries have room for half as many.
-                    let bytes = slots.len() * 4 * (size_of::<u32>() + (W + 1) * size_of::<u64>() / 2);
-                    held.at_least(bytes + target.capacity() * size_of::<u32>())?;
+                    // The slots grow fourfold.
+                    let slots_then = slots.capacity().max(slots.len() * 4) * size_of::<u32>();
+                    held.at_least(others + slots_then + entries.capacity() * size_of::<u64>())?;
                     grow::<W>(slots, entries);
                 }
                 break class;
@@ -266,7 +288,7 @@ fn merge<const W: usize>(
         };
         last_class = class;
         if needs_target {
-            target.push(class);
+            of_source.push(class);
         }
     }
     Ok(Some(()))
@@ -296,72 +318,6 @@ fn mix<const W: usize>(key: &[u64; W]) -> usize {
         (product >> 64) as u64 ^ product as u64
     });
     hash as usize
-}
-
-impl Histograms {
-    /// Returns the histograms of the merged classes.
-    pub(super) fn regrouped(&self, target: &[u32], classes: usize) -> Self {
-        // NULL has a column of its own.
-        let width = self.values as usize + 1;
-        match classes.checked_mul(width) {
-            Some(cells) if cells <= 4 * self.counts.len() + 4096 => {
-                self.regrouped_in_a_table(target, classes, width)
-            }
-            _ => self.regrouped_by_members(target, classes),
-        }
-    }
-
-    /// Merges through a table of all classes and values, for when that is small.
-    fn regrouped_in_a_table(&self, target: &[u32], classes: usize, width: usize) -> Self {
-        let mut table = vec![0u64; classes * width];
-        for (member, class) in target.iter().enumerate() {
-            let row = &mut table[*class as usize * width..][..width];
-            for count in self.of(member) {
-                row[count.value.map_or(0, |value| value as usize + 1)] += count.count;
-            }
-        }
-        let mut starts = Vec::with_capacity(classes + 1);
-        let mut counts = Vec::with_capacity(self.counts.len().min(table.len()));
-        for row in table.chunks_exact(width) {
-            starts.push(counts.len());
-            let null = row.first().map(|count| (None, *count));
-            let values = (0u32..).zip(row.iter().skip(1)).map(|(value, count)| (Some(value), *count));
-            let there = null.into_iter().chain(values).filter(|(_, count)| *count > 0);
-            counts.extend(there.map(|(value, count)| ValueCount { value, count }));
-        }
-        starts.push(counts.len());
-        counts.shrink_to_fit();
-        Self { starts, counts, values: self.values }
-    }
-
-    fn regrouped_by_members(&self, target: &[u32], classes: usize) -> Self {
-        let groups = Grouping::new(target, classes);
-        let mut starts = Vec::with_capacity(classes + 1);
-        let mut counts: Vec<ValueCount> = Vec::with_capacity(self.counts.len().min(4 * classes));
-        for class in 0..classes {
-            let start = counts.len();
-            starts.push(start);
-            let members = groups.of(class);
-            members.iter().for_each(|member| counts.extend_from_slice(self.of(*member as usize)));
-            if members.len() > 1 {
-                counts[start..].sort_unstable_by_key(|count| count.value);
-                let mut last = start;
-                for at in start + 1..counts.len() {
-                    let count = counts[at];
-                    if counts[last].value == count.value {
-                        counts[last].count += count.count;
-                    } else {
-                        last += 1;
-                        counts[last] = count;
-                    }
-                }
-                counts.truncate(last + 1);
-            }
-        }
-        starts.push(counts.len());
-        counts.shrink_to_fit();
-        Self { starts, counts, values: self.values }
-    }
 }
 
 /// Compares the result with a plain map, since every mistake here would be silent.
@@ -450,22 +406,6 @@ mod tests {
             let rolled = rolled.unwrap().unwrap();
             let got = rolled.entries.chunks_exact(2).map(|entry| (entry[0], entry[1]));
             assert_eq!(got.collect::<BTreeMap<_, _>>(), expected);
-        }
-    }
-
-    #[test]
-    fn histograms_are_merged_in_the_order_of_values() {
-        let of = |value, count| ValueCount { value, count };
-        let finer = Histograms {
-            starts: vec![0, 2, 3, 5],
-            counts: vec![of(None, 1), of(Some(4), 2), of(Some(4), 5), of(Some(0), 1), of(Some(9), 1)],
-            values: 10,
-        };
-        let target = [1, 0, 1];
-        let both = [finer.regrouped_by_members(&target, 2), finer.regrouped_in_a_table(&target, 2, 11)];
-        for coarser in both.iter().chain([&finer.regrouped(&target, 2)]) {
-            assert_eq!(coarser.of(0), [of(Some(4), 5)]);
-            assert_eq!(coarser.of(1), [of(None, 1), of(Some(0), 1), of(Some(4), 2), of(Some(9), 1)]);
         }
     }
 }

@@ -52,14 +52,15 @@ impl Classes {
         held.at_least(self.bytes().min(classes.len() * (self.bytes() / self.len().max(1) + 1) * 2))?;
         let width = self.words + 1;
         let entries = classes.iter().flat_map(|class| &self.entries[*class as usize * width..][..width]);
-        Self {
+        let mut only = Self {
             entries: entries.copied().collect(),
             words: self.words,
             sensitive: self.sensitive.iter().map(|values| values.only(classes)).collect(),
             members: self.members.as_ref().map(|members| members.only(classes)),
             held,
-        }
-        .accounted()
+        };
+        only.account()?;
+        Ok(only)
     }
 }
 

@@ -53,7 +53,7 @@ impl Resources {
             MemoryLimit::Infinite | MemoryLimit::Unknown => Self::default_of_machine().pool(),
         };
         let threads = context.session_config().target_partitions();
-        Self { threads, memory: (pool / 7).saturating_mul(10), spill: None }
+        Self { threads, memory: Self::memory_of(pool), spill: None }
     }
 
     /// Returns a new session with statistics from footers and join reordering turned off: the
@@ -123,6 +123,11 @@ impl Resources {
         self.memory / 10 * 7
     }
 
+    /// Returns the memory whose pool is no smaller.
+    fn memory_of(pool: usize) -> usize {
+        pool.div_ceil(7).saturating_mul(10)
+    }
+
     fn runtime(&self) -> Result<Arc<RuntimeEnv>> {
         let mut runtime =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(self.pool())));
@@ -140,6 +145,7 @@ pub fn column(name: impl Into<String>) -> Expr {
 
 /// Memory that is taken from the engine's pool.
 pub struct PoolBudget {
+    pool: Arc<dyn MemoryPool>,
     reservation: MemoryReservation,
     doing: String,
 }
@@ -148,18 +154,33 @@ impl PoolBudget {
     /// Takes a budget from the session's pool; `what` it is for is named in errors and in the pool's reports.
     pub fn new(session: &SessionContext, what: &str) -> Self {
         let pool: Arc<dyn MemoryPool> = Arc::clone(&session.runtime_env().memory_pool);
-        Self { reservation: MemoryConsumer::new(what).register(&pool), doing: format!("holding the {what}") }
+        let reservation = MemoryConsumer::new(what).register(&pool);
+        Self { pool, reservation, doing: format!("holding the {what}") }
     }
 }
 
 impl Budget for PoolBudget {
     fn grow(&self, bytes: usize) -> Result<()> {
-        self.reservation.try_grow(bytes).map_err(|e| map_error(&e, &self.doing))
+        self.reservation.try_grow(bytes).map_err(|_| self.refusal(bytes))
     }
 
     fn shrink(&self, bytes: usize) {
         self.reservation.shrink(bytes);
     }
+
+    fn refusal(&self, bytes: usize) -> Error {
+        let limit = Resources::memory_of(self.pool.reserved().saturating_add(bytes));
+        let limit = limit_text(limit);
+        let why = format!("out of memory; raise --memory-limit to about {limit} or lower --threads");
+        Error::data(why).coded(Code::OutOfMemory).at(&self.doing)
+    }
+}
+
+/// Writes a memory limit that is no smaller, in MiB with two digits other than 0.
+fn limit_text(bytes: usize) -> String {
+    let mib = bytes.div_ceil(1 << 20);
+    let unit = 10usize.pow(mib.max(1).ilog10().saturating_sub(1));
+    format!("{}M", mib.div_ceil(unit) * unit)
 }
 
 /// Maps an error of the engine to ours, without its text, which may quote cells. `doing` names the
@@ -291,6 +312,30 @@ mod tests {
             let config = session.copied_config();
             assert_eq!(config.options().execution.parquet.coerce_int96.as_deref(), Some("us"));
         }
+    }
+
+    #[test]
+    fn a_refusal_says_which_limit_would_do() {
+        const MIB: usize = 1 << 20;
+        let session = |mib: usize| Resources { threads: 1, memory: mib * MIB, spill: None }.session().unwrap();
+        // Of 20 MiB the pool has 14.
+        let small = session(20);
+        let (others, classes) = (PoolBudget::new(&small, "labels"), PoolBudget::new(&small, "classes"));
+        others.grow(13 * MIB).unwrap();
+        let refused = classes.grow(8 * MIB).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "holding the classes: out of memory; raise --memory-limit to about 30M or lower --threads"
+        );
+        assert!(refused.is(Code::OutOfMemory));
+        drop(others);
+        classes.grow(8 * MIB).unwrap();
+        let enough = PoolBudget::new(&session(30), "classes");
+        assert!(enough.grow(21 * MIB).is_ok() && enough.grow(1).is_err());
+        for (bytes, text) in [(1, "1M"), (16 * MIB, "16M"), (1264 * MIB, "1300M"), (1264 * MIB + 1, "1300M")] {
+            assert_eq!(limit_text(bytes), text);
+        }
+        assert_eq!(limit_text(4 * 1024 * MIB + 1), "4100M");
     }
 
     /// The engine wraps a system error differently at each place: Arrow's writer writes spill

@@ -83,10 +83,10 @@ pub async fn hierarchy_of_values(
             Ok(labels) => labels,
             Err(error) => return Err(refusal(run, name, &hierarchy, values, error)?),
         });
-        hold(&mut held, of_batch + size_as_rows(&columns))?;
+        held.at_least(of_batch + size_as_rows(&columns))?;
     }
     // The columns, the rows of texts, and their CSV.
-    hold(&mut held, of_batch + 3 * size_as_rows(&columns))?;
+    held.at_least(of_batch + 3 * size_as_rows(&columns))?;
     run.stop.check()?;
     let rows = rows_of(&hierarchy, values, &columns)?;
     let levels = levels.iter().map(|level| level.descriptor().to_string());
@@ -209,7 +209,7 @@ async fn distinct_values(
         }
         // The batches, and the one batch that is made of them.
         bytes += 2 * batch.columns().iter().map(bytes_of).sum::<usize>();
-        hold(held, bytes)?;
+        held.at_least(bytes)?;
         batches.push(batch);
     }
     if rows == 0 {
@@ -224,12 +224,6 @@ fn bytes_of(values: &ArrayRef) -> usize {
         (Some(texts), _) => texts.iter().flatten().map(|text| text.len() + size_of::<u128>()).sum(),
         (None, width) => values.len() * width.unwrap_or(1),
     }
-}
-
-/// Takes memory from the engine's pool.
-fn hold(held: &mut Held, bytes: usize) -> Result<()> {
-    let why = "out of memory; raise --memory-limit or lower --threads";
-    held.at_least(bytes).map_err(|_| Error::data(why).at("holding the values"))
 }
 
 /// Completes the error of a rule that does not cover the values: with its place and, on demand, with

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::DataFrame;
 use hashbrown::HashMap;
 
-use crate::class::{Budget, ClassTable, Encoder};
+use crate::class::{Budget, ClassTable, Encoder, Held};
 use crate::engine::functions::row_hash;
 use crate::engine::{Context, column, distinct, into_engine};
 use crate::error::{Error, Result};
@@ -72,6 +72,7 @@ pub struct ClassNumbers {
     numbers: HashMap<Box<[u32]>, Option<u64>>,
     /// Whether suppressed ones are there too.
     is_complete: bool,
+    _held: Held,
 }
 
 /// The label codes of the values of one quasi-identifier.
@@ -101,9 +102,10 @@ impl ClassNumbers {
         let columns: Vec<LabelCodes> = columns.collect::<Result<_>>()?;
         let codes: usize = columns.iter().map(|column| column.of_value.len() * size_of::<u32>()).sum();
         let class = size_of::<(Box<[u32]>, Option<u64>)>() + columns.len() * size_of::<u32>();
-        budget.grow(codes + keys.classes.len() * class * 2)?;
+        let mut held = Held::new(budget);
+        held.at_least(codes + keys.classes.len() * class * 2)?;
         let (numbers, is_complete) = (keys.classes.into_iter().collect(), keys.is_complete);
-        Ok(Self { columns, numbers, is_complete })
+        Ok(Self { columns, numbers, is_complete, _held: held })
     }
 
     fn of(&self, quasi: &[ArrayRef]) -> Result<UInt64Array> {

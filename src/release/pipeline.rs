@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::class::{Budget, ClassTable};
+use crate::class::{Budget, ClassTable, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::Result;
 use crate::input::Loaded;
@@ -102,14 +102,18 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     let Concrete { chosen, mut kept, costs, utility } =
         concrete(policy, loaded.schema(), &classes, &best.recoding, S::IS_RECORDED)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
-    memory.grow(kept.bytes() + chosen.shown.bytes())?;
+    let mut held = Held::new(&memory);
+    held.at_least(kept.bytes() + chosen.shown.bytes())?;
     let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), &memory)?;
+    held.exactly(kept.bytes() + chosen.shown.bytes())?;
     drop(classes);
 
     run.progress.begin(Phase::Write, kept.total_rows());
     let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
     let rows = plan.execute_stream().await.context("planning the release")?;
     sink.take(run, RecodedRows { rows, policy, chosen: &chosen, kept: &kept, memory: &memory }).await?;
+    drop(kept);
+    held.exactly(chosen.shown.bytes())?;
 
     run.progress.begin(Phase::Verify, 0);
     let again = again.await?;

@@ -64,6 +64,8 @@ pub async fn profile(
         let codes = codes.ok_or_else(|| Error::internal("profile: a code has the wrong type"))?;
         builder.add_coded(&codes.iter().map(Vec::as_slice).collect::<Vec<_>>(), &counted(counts)?)?;
     }
+    // It has the encoders, too, which give back what they hold with the last of them.
+    drop(stream);
     finished(builder).await
 }
 
@@ -166,6 +168,7 @@ pub(crate) async fn of_values_grouped(
         let seen: Vec<ArrayRef> = seen.collect::<Result<_>>()?;
         builder.add(&[quasi, &seen, individual].concat(), &counted(counts)?)?;
     }
+    drop(groups);
     finished(builder).await
 }
 

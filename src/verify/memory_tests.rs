@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::parquet::arrow::ArrowWriter;
 
 use crate::class::Budget;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generalize::{Ends, Hierarchy, RegionLabel, Value};
 use crate::verify::assignment::{Assignment, LinesShow};
 use crate::verify::labels::Labels;
@@ -34,6 +34,10 @@ impl Budget for Taken {
 
     fn shrink(&self, bytes: usize) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn refusal(&self, _bytes: usize) -> Error {
+        Error::internal("nothing is refused")
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Found;
-use super::class_cache::Finer;
+use super::class_cache::{Finer, Size, Source};
 use crate::class::{Classes, EvaluatedNode, Scratch};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::measure::Grows;
 use crate::method::Problem;
 use crate::model::{Class, Counted, Merge, Needs, min_size};
@@ -42,8 +42,8 @@ pub(super) enum Purpose {
     Classes,
 }
 
-/// The facts about a node and its classes; `None` if the roll-up gave up first.
-type Evaluated = Option<(NodeFacts, Option<Classes>)>;
+/// The facts about a node and its classes with their size; `None` if the roll-up gave up first.
+type Evaluated = Option<(NodeFacts, Option<(Size, Option<Classes>)>)>;
 
 /// Evaluates nodes of one problem.
 pub(super) struct Evaluator<'a> {
@@ -134,14 +134,29 @@ impl<'a> Evaluator<'a> {
         }
         let sources: Vec<Option<usize>> = new.iter().map(|levels| self.finer.below(levels)).collect();
         let one = |at: usize, scratch: &mut Scratch| self.one(new[at], sources[at], purpose, scratch);
-        let results = self.each(new.len(), &one)?;
+        let mut results = self.each(new.len(), &one)?;
+        let is_short =
+            |result: &Result<Evaluated>| matches!(result, Err(error) if error.is(Code::OutOfMemory));
+        if results.iter().any(is_short) {
+            // Again one by one, with nothing but the whole table and the classes of one node in memory.
+            self.finer.let_go(self.problem.table);
+            let threads = 0..self.scratch.len().div_ceil(2);
+            self.scratch = threads.map(|_| Mutex::new(self.problem.table.scratch())).collect();
+            results.iter_mut().for_each(let_go);
+            for at in 0..new.len() {
+                if is_short(&results[at]) {
+                    results[at] = self.one(new[at], sources[at], purpose, &mut self.problem.table.scratch());
+                    let_go(&mut results[at]);
+                }
+            }
+        }
         for (levels, result) in new.into_iter().zip(results) {
             let Some((facts, classes)) = result? else {
                 self.hardly_coarser.insert(levels.clone());
                 continue;
             };
-            if let Some(classes) = classes {
-                self.finer.keep(levels.clone(), classes);
+            if let Some((size, classes)) = classes {
+                self.finer.keep(levels.clone(), size, classes);
             }
             see(levels, &facts);
             self.known.insert(levels.clone(), facts);
@@ -193,7 +208,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Evaluated> {
         self.problem.stop.check()?;
         let table = self.problem.table;
-        let (from, source) = self.finer.at(source, table);
+        let Source { levels: from, classes: source, fewest } = self.finer.at(source, levels, table);
         if from == levels {
             let node = EvaluatedNode::new(table, levels, source, self.problem.requirements)?;
             return Ok(Some((self.facts(&node), None)));
@@ -203,14 +218,14 @@ impl<'a> Evaluator<'a> {
             Purpose::Verdict => most,
             Purpose::Classes if self.problem.objective.counts_classes() => usize::MAX,
             // Hardly fewer classes save nothing.
-            Purpose::Classes => source.len() / 2,
+            Purpose::Classes => fewest / 2,
         };
         let Some(classes) = table.roll_up_at_most(source, &from, levels, enough, scratch)? else {
             return Ok((enough >= most).then_some((NodeFacts::TOO_FINE, None)));
         };
         let node = EvaluatedNode::new(table, levels, &classes, self.problem.requirements)?;
         let facts = self.facts(&node);
-        Ok(Some((facts, Some(classes))))
+        Ok(Some((facts, Some((Size::of(&classes), Some(classes))))))
     }
 
     fn facts(&self, node: &EvaluatedNode<'_>) -> NodeFacts {
@@ -238,9 +253,82 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// Lets the classes of an evaluated node go.
+fn let_go(result: &mut Result<Evaluated>) {
+    if let Ok(Some((_, Some((_, classes))))) = result {
+        *classes = None;
+    }
+}
+
 /// The number of nodes of a large table to evaluate at a time.
 const WIDTH: usize = 4;
 
 fn failed() -> Error {
     Error::internal("lattice search: a thread panicked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::memory_tests::{counting, visits};
+    use crate::generalize::Ends;
+    use crate::measure::LOSSES;
+    use crate::method::Outcome;
+    use crate::method::lattice::{Effort, Options, anytime, incognito, optimal};
+    use crate::model::{Requirement, k_anonymity::KAnonymity};
+    use crate::progress::{CancelToken, Silent};
+
+    /// What a search finds under a limit on the memory besides the table's, and the most that it took.
+    fn found(groups: i32, row: &super::super::Row, limit: usize) -> (Result<Outcome>, usize) {
+        let (counting, budget) = counting(usize::MAX);
+        let table = visits(groups, true, &budget).unwrap();
+        let before = counting.used();
+        counting.limit_to(before.saturating_add(limit));
+        counting.most();
+        let requirements = [Requirement::of_sizes(KAnonymity::new(4).unwrap())];
+        let ranges = table.heights().into_iter().map(|height| 0..=height).collect();
+        let options = Options { ranges, top: 3, effort: Some(Effort::Nodes(9)), global: Vec::new() };
+        let objective = LOSSES.iter().find(|loss| loss.doc().name == "average_class_size").unwrap();
+        let problem = Problem {
+            table: &table,
+            requirements: &requirements,
+            objective: *objective,
+            ends: Ends::Values,
+            limit: 40,
+            threads: 3,
+            progress: &Silent,
+            stop: &CancelToken::default(),
+        };
+        let outcome = row.with(&[], options).unwrap().search(&problem);
+        assert_eq!(counting.used(), before, "a search gives back what it takes");
+        (outcome, counting.most() - before)
+    }
+
+    /// One node at a time, and several.
+    #[test]
+    fn a_search_finds_the_same_when_memory_is_short() {
+        for groups in [9_000, 51_000] {
+            for row in [optimal::ROW, anytime::ROW, incognito::ROW] {
+                let (plenty, most) = found(groups, &row, usize::MAX);
+                let plenty = plenty.unwrap();
+                let mut least = most;
+                for part in [8, 5, 3, 1] {
+                    match found(groups, &row, most / 10 * part).0 {
+                        Ok(outcome) => {
+                            let text = format!("{}, {groups} groups, {part} tenths", row.doc.name);
+                            assert_eq!(outcome.best, plenty.best, "{text}");
+                            assert_eq!(outcome.evaluated, plenty.evaluated, "{text}");
+                            assert_eq!(outcome.proven, plenty.proven, "{text}");
+                            least = most / 10 * part;
+                        }
+                        Err(error) => {
+                            assert!(error.is(Code::OutOfMemory), "{error}");
+                            assert!(error.to_string().contains("bytes would do"), "{error}");
+                        }
+                    }
+                }
+                assert!(least <= most / 10 * 5, "{}: {least} of {most} bytes", row.doc.name);
+            }
+        }
+    }
 }
