@@ -38,15 +38,15 @@ use hashbrown::{HashMap, HashSet};
 
 use super::hierarchy_file::check;
 pub use super::hierarchy_file::{
-    csv_of_batches, csv_of_rows, first_cell, has_open_quote, is_table, parse_csv, parse_table,
-    table_of_batches,
+    csv_of_batches, csv_of_rows, first_cell, has_open_quote, has_quote_inside, is_table, parse_csv,
+    parse_table, table_of_batches,
 };
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Descriptor, Generalizer, GeneralizerRow, Value, text_forms};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
-use crate::parameter::{Absent, Kind, Parameter, Settings};
+use crate::parameter::{Absent, Kind, Parameter, Settings, TextTable};
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -69,9 +69,9 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
 };
 
 fn levels(settings: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
-    let rows = settings.table("file")?.rows();
-    check(rows, |row| format!("row {}", row + 1))?;
-    let table = Arc::new(Table::new(rows, None)?);
+    let file = settings.table("file")?;
+    check(file.rows(), |row| format!("row {}", row + 1))?;
+    let table = Arc::new(Table::new(file, None)?);
     let top = match table.levels.last().map(|level| level.leaves.keys().collect::<Vec<_>>()).as_deref() {
         Some([label]) => Some((*label).clone()),
         _ => None,
@@ -85,8 +85,8 @@ fn levels(settings: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
 }
 
 /// Returns the levels of a checked tree of [`merge`](super::merge), whose first labels are those of level 0.
-pub(super) fn merged_levels(rows: &[Vec<String>], other: &'static str) -> Result<Vec<Arc<dyn Generalizer>>> {
-    let table = Arc::new(Table::new(rows, Some(other))?);
+pub(super) fn merged_levels(tree: &TextTable, other: &'static str) -> Result<Vec<Arc<dyn Generalizer>>> {
+    let table = Arc::new(Table::new(tree, Some(other))?);
     let level = |level| {
         Arc::new(HierarchyLevel { level, table: Arc::clone(&table), top: None }) as Arc<dyn Generalizer>
     };
@@ -104,6 +104,8 @@ struct Table {
     paths: BTreeMap<String, Vec<String>>,
     /// The value whose labels all values without a row have. Only a tree of `merge` has one.
     other: Option<&'static str>,
+    /// What errors say of how the file was divided.
+    doubt: &'static str,
 }
 
 struct Labels {
@@ -117,8 +119,8 @@ struct Labels {
 
 impl Table {
     /// Creates the table from [checked](check) rows.
-    fn new(rows: &[Vec<String>], other: Option<&'static str>) -> Result<Self> {
-        let rows = depth_first(rows);
+    fn new(table: &TextTable, other: Option<&'static str>) -> Result<Self> {
+        let rows = depth_first(table.rows());
         let paths = rows
             .iter()
             .filter_map(|cells| cells.split_first())
@@ -136,7 +138,8 @@ impl Table {
             let numbers = labels().zip(0..).map(|(label, row)| *firsts.entry(label).or_insert(row)).collect();
             Labels { of_rows: StringViewArray::from_iter_values(labels()), numbers, leaves }
         });
-        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers, other })
+        let (levels, paths, doubt) = (levels.collect(), paths.collect(), table.doubt());
+        Ok(Self { levels, paths, rows: numbers, other, doubt })
     }
 
     /// Returns the row with a value's labels.
@@ -199,11 +202,9 @@ impl HierarchyLevel {
         if self.table.other.is_some() {
             return Error::data("the input has changed since its values were counted");
         }
-        Error::data(plural(
-            count as u64,
-            "distinct value is not in the hierarchy file; add a line for it",
-            "distinct values are not in the hierarchy file; add a line for each",
-        ))
+        let values = plural(count as u64, "distinct value is", "distinct values are");
+        let (it, doubt) = (if count == 1 { "it" } else { "each" }, self.table.doubt);
+        Error::data(format!("{values} not in the hierarchy file{doubt}; add a line for {it}"))
     }
 
     /// Returns the row of each value; NULL has none.
@@ -345,7 +346,6 @@ mod tests {
     use super::*;
     use crate::generalize::laws_tests::agree;
     use crate::generalize::{Hierarchy, apply};
-    use crate::parameter::TextTable;
 
     fn levels_of(file: &str) -> Result<Vec<Arc<dyn Generalizer>>> {
         ROW.of(parse_csv(file, "marital")?)

@@ -1,5 +1,6 @@
 //! Hierarchy files: tables of texts from CSV or from record batches, checked to be trees.
 
+use std::cmp::Ordering;
 use std::io::Read;
 
 use arrow::array::Array;
@@ -93,10 +94,10 @@ pub fn csv_of_rows(rows: &[Vec<String>]) -> Result<String> {
 
 /// Reads a hierarchy file: CSV with one row per value, the value first, then its labels.
 ///
-/// The delimiter is `;` or `,`: the one that splits every line into the same number of columns, at
-/// least two (`;` if both do). Quotes, CRLF, empty lines and a byte order mark are understood;
-/// nothing is trimmed. The first line is dropped as a header only if its first cell is the
-/// `column`'s name.
+/// The delimiter is `;` or `,`: the one beside which all quotes stand around whole cells, and that
+/// splits every line into the same number of columns, at least two. If both do, it is `;`, and
+/// errors say so. Quotes, CRLF, empty lines and a byte order mark are understood; nothing is
+/// trimmed. The first line is dropped as a header only if its first cell is the `column`'s name.
 ///
 /// # Errors
 /// A policy error that names the line when the text is not such a table or not a tree.
@@ -117,39 +118,47 @@ pub fn parse_table(text: &str) -> Result<TextTable> {
 /// # Errors
 /// A policy error when the text is not CSV.
 pub fn first_cell(text: &str) -> Result<Option<String>> {
-    Ok(evenly_divided(text)?.into_iter().next().and_then(|first| first.cells.into_iter().next()))
+    Ok(divided(text)?.0.into_iter().next().and_then(|first| first.cells.into_iter().next()))
 }
 
 fn parse(text: &str, header: Option<&str>) -> Result<TextTable> {
-    let mut records = evenly_divided(text)?;
+    let (mut records, doubt) = divided(text)?;
     if records.first().and_then(|first| first.cells.first()).is_some_and(|cell| Some(cell.as_str()) == header)
     {
         records.remove(0);
     }
     let (lines, rows): (Vec<u64>, Vec<Vec<String>>) =
         records.into_iter().map(|record| (record.line, record.cells)).unzip();
-    check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))?;
-    Ok(rows.into())
+    check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))
+        .map_err(|error| error.and(doubt))?;
+    Ok(TextTable::from(rows).doubted(doubt))
 }
 
-/// Divides a text at the delimiter that gives every line the same number of columns.
-fn evenly_divided(text: &str) -> Result<Vec<Record>> {
+/// What errors about the cells of a file say that either delimiter divides as well.
+const DIVIDED: &str =
+    " (the file is divided at `;`, though `,` would do as well: quotes around the cells decide)";
+
+/// Divides a text at the delimiter that suits it better; also returns what errors say of that.
+fn divided(text: &str) -> Result<(Vec<Record>, &'static str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // Quotes that one delimiter leaves open may be closed with the other.
     let (by_semicolon, by_comma) = match (records(text, b';'), records(text, b',')) {
-        (Err(error), Err(_)) => return Err(error),
-        (by_semicolon, by_comma) => (by_semicolon.unwrap_or_default(), by_comma.unwrap_or_default()),
+        (Err(_), Ok(by_comma)) => return Ok((by_comma, "")),
+        (by_semicolon, Err(_)) => return Ok((by_semicolon?, "")),
+        (Ok(by_semicolon), Ok(by_comma)) => (by_semicolon, by_comma),
     };
-    let even = |records: &[Record]| {
+    let suits = |records: &[Record], delimiter: u8| {
         let columns = records.first().map_or(0, |first| first.cells.len());
-        columns >= 2 && records.iter().all(|record| record.cells.len() == columns)
+        let has_columns = records.iter().any(|record| record.cells.len() >= 2);
+        let is_even = columns >= 2 && records.iter().all(|record| record.cells.len() == columns);
+        (has_columns, !has_quote_inside(text.as_bytes(), delimiter), is_even)
     };
-    let several = |records: &[Record]| records.iter().any(|record| record.cells.len() >= 2);
-    let choose_comma = match (even(&by_semicolon), even(&by_comma)) {
-        (false, false) => by_semicolon.is_empty() || !by_comma.is_empty() && !several(&by_semicolon),
-        (by_semicolon, _) => !by_semicolon,
-    };
-    Ok(if choose_comma { by_comma } else { by_semicolon })
+    let (semicolon, comma) = (suits(&by_semicolon, b';'), suits(&by_comma, b','));
+    Ok(match semicolon.cmp(&comma) {
+        Ordering::Less => (by_comma, ""),
+        Ordering::Equal if semicolon.2 => (by_semicolon, DIVIDED),
+        Ordering::Equal | Ordering::Greater => (by_semicolon, ""),
+    })
 }
 
 struct Record {
@@ -170,6 +179,31 @@ pub fn has_open_quote(text: impl Read, delimiter: u8) -> csv::Result<bool> {
         ends = record.iter().eq([b"."]);
     }
     Ok(!ends)
+}
+
+/// Returns whether a quote in a CSV text stands neither at the begin nor at the end of a cell: the
+/// cells are then hardly what this delimiter makes of them. Spaces before a cell's quote are nothing.
+pub fn has_quote_inside(text: &[u8], delimiter: u8) -> bool {
+    enum Place {
+        Begin,
+        Plain,
+        Quoted,
+        AfterQuote,
+    }
+    let mut place = Place::Begin;
+    for byte in text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text) {
+        place = match (place, *byte) {
+            (Place::Quoted, b'"') => Place::AfterQuote,
+            (Place::Quoted, _) => Place::Quoted,
+            (_, byte) if byte == delimiter || matches!(byte, b'\r' | b'\n') => Place::Begin,
+            // After a quote, another one is a quote in the cell's text.
+            (Place::Begin | Place::AfterQuote, b'"') => Place::Quoted,
+            (Place::Plain, b'"') | (Place::AfterQuote, _) => return true,
+            (Place::Begin, b' ') => Place::Begin,
+            (Place::Begin | Place::Plain, _) => Place::Plain,
+        };
+    }
+    false
 }
 
 /// Returns a reader of all rows of a CSV text, the first included, each of any length.
@@ -262,6 +296,49 @@ mod tests {
         assert_eq!(table("a;1,b\nc,d\n"), cells(&[["a;1", "b"], ["c", "d"]]));
         assert_eq!(table(" a , b \nMarital,x\n"), cells(&[[" a ", " b "], ["Marital", "x"]]));
         assert_eq!(table(",empty\na,\n"), cells(&[["", "empty"], ["a", ""]]));
+    }
+
+    #[test]
+    fn quotes_stand_around_cells() {
+        let parsed = |text: &str| parse_csv(text, "q").unwrap();
+        let rows = |text: &str| parsed(text).rows().iter().map(|row| row.join("|")).collect::<Vec<_>>();
+        for (text, expected) in [
+            ("\"x\",\"L; 1\"\n\"y\",\"L; 2\"\n", ["x|L; 1", "y|L; 2"]),
+            ("x,\"L; 1\"\ny,\"L; 2\"\n", ["x|L; 1", "y|L; 2"]),
+            ("\"x; 1\",L\n\"y; 2\",L\n", ["x; 1|L", "y; 2|L"]),
+            ("\"x\",\"L; 1\",\"T; T\"\r\n\"y\",\"L; 2\",\"T; T\"\r\n", ["x|L; 1|T; T", "y|L; 2|T; T"]),
+            ("\"x\", \"L; 1\"\n\"y\", \"L; 2\"\n", ["x| \"L; 1\"", "y| \"L; 2\""]),
+            ("\"x\";\"L, 1\"\ny;\"L, 2\"\n", ["x|L, 1", "y|L, 2"]),
+            ("x;\"say \"\"L, 1\"\"\"\ny;\"L,\n2\"\n", ["x|say \"L, 1\"", "y|L,\n2"]),
+            // Quotes that nobody put around cells tell nothing.
+            ("x;5\" or 6\", 1\ny;L\n", ["x|5\" or 6\", 1", "y|L"]),
+            ("x,5\" pipe\ny,L\n", ["x|5\" pipe", "y|L"]),
+            ("x, a;L\ny, b;L\n", ["x, a|L", "y, b|L"]),
+        ] {
+            assert_eq!(rows(text), expected, "{text}");
+            assert_eq!(parsed(text).doubt().is_empty(), !text.starts_with("x, a;"), "{text}");
+        }
+        // A line too long is found instead of a table of quotes.
+        let uneven = parse_csv("\"x\",\"L; 1\"\n\"y\",\"L; 2\",\"T\"\n", "q").unwrap_err().to_string();
+        assert_eq!(uneven, "line 2 has 3 columns, line 1 has 2");
+        assert!(parse_csv("\"x; 1\"\n\"y; 2\"\n", "q").unwrap_err().to_string().contains("two columns"));
+    }
+
+    #[test]
+    fn errors_name_the_delimiter_where_either_would_do() {
+        let doubted = "the file is divided at `;`, though `,` would do as well";
+        let twice = parse_csv("x,a;L\nx,a;M\n", "q").unwrap_err().to_string();
+        assert!(
+            twice.starts_with("line 2 repeats the value of line 1 (") && twice.contains(doubted),
+            "{twice}"
+        );
+        let levels = super::super::hierarchy::ROW.of(parse_csv("x,L; 1\ny,L; 2\n", "q").unwrap()).unwrap();
+        let lacks = levels[0].generalize_value(&Value::Text("x".into())).unwrap_err().to_string();
+        assert!(lacks.starts_with("1 distinct value is not in the hierarchy file (the file is"), "{lacks}");
+        assert!(lacks.contains(doubted) && lacks.ends_with("; add a line for it"), "{lacks}");
+        let levels = super::super::hierarchy::ROW.of(parse_csv("x,L 1\ny,L 2\n", "q").unwrap()).unwrap();
+        let lacks = levels[0].generalize_value(&Value::Text("z".into())).unwrap_err().to_string();
+        assert_eq!(lacks, "1 distinct value is not in the hierarchy file; add a line for it");
     }
 
     #[test]

@@ -394,7 +394,7 @@ fn all_levels(values: &ArrayRef) -> Vec<Arc<dyn Generalizer>> {
     let rows: Vec<_> = rows.collect();
     if !rows.is_empty() {
         levels.extend(hierarchy::ROW.of(crate::parameter::TextTable::from(rows.clone())).unwrap());
-        levels.extend(hierarchy::merged_levels(&rows, "other").unwrap());
+        levels.extend(hierarchy::merged_levels(&rows.into(), "other").unwrap());
     }
     levels
 }

@@ -278,7 +278,7 @@ impl Merge {
     /// A policy error for a table that is not such a tree.
     pub fn levels(&self, tree: &TextTable) -> Result<Vec<Arc<dyn Generalizer>>> {
         self.check(tree)?;
-        merged_levels(tree.rows(), OTHER)
+        merged_levels(tree, OTHER)
     }
 
     /// Checks that a table is a tree that the rule makes of some counts.

@@ -12,7 +12,7 @@ use csv::{ByteRecord, Position, Reader, ReaderBuilder};
 use super::files::{Input, end_of};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
-use crate::generalize::hierarchy::has_open_quote;
+use crate::generalize::hierarchy::{has_open_quote, has_quote_inside};
 use crate::policy::CsvOptions;
 
 /// The bytes of the first file in which the delimiter is looked for.
@@ -83,14 +83,15 @@ pub(crate) fn records(first: &[u8], delimiter: u8) -> Vec<ByteRecord> {
 }
 
 /// Returns the delimiter that splits the first line into the most cells, and most lines into as
-/// many.
+/// many, with all quotes around whole cells.
 pub(crate) fn delimiter_of(first: &[u8]) -> u8 {
     let separated = |delimiter: u8| {
         let records = records(first, delimiter);
         let cells = records.first().map_or(0, ByteRecord::len);
         let alike = records.iter().filter(|record| record.len() == cells).count();
         // Where nothing splits the first line, no other line says what would.
-        (cells > 1, cells > 1 && alike * 2 > records.len(), cells)
+        let splits = cells > 1;
+        (splits, splits && !has_quote_inside(first, delimiter), splits && alike * 2 > records.len(), cells)
     };
     let best = DELIMITERS.iter().rev().max_by_key(|delimiter| separated(**delimiter));
     best.copied().unwrap_or(b',')
@@ -357,6 +358,9 @@ mod tests {
         assert_eq!(delimiter_of(b"a;b;c\n1,5;2,5;x\n"), b';');
         assert_eq!(delimiter_of(b"a,b\n\"1;2\",3\n"), b',');
         assert_eq!(delimiter_of(b"a\tb\n1\t2\n"), b'\t');
+        assert_eq!(delimiter_of(b"\"a\",\"b; c; d\"\n\"1\",\"2; 3; 4\"\n"), b',');
+        assert_eq!(delimiter_of(b"a|\"b,c,d\"\n1|\"2,3,4\"\n"), b'|');
+        assert_eq!(delimiter_of(b"a;b\n5\" pipe;2\n6\" pipe;3\n"), b';');
         assert_eq!(delimiter_of(b"a,b\n1,2\n1,2\n3\n"), b',');
         assert_eq!(delimiter_of(b"one\ntwo\n"), b',');
         assert_eq!(delimiter_of(b"one\na,b\n"), b',');

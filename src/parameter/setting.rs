@@ -25,25 +25,48 @@ pub enum Setting {
 }
 
 /// The rows of a table of texts; clones share them. It shows no cells, because errors and logs show settings.
-#[derive(Clone, PartialEq, Eq)]
-pub struct TextTable(Arc<Vec<Vec<String>>>);
+#[derive(Clone)]
+pub struct TextTable {
+    rows: Arc<Vec<Vec<String>>>,
+    doubt: &'static str,
+}
 
 impl TextTable {
     /// Returns the rows.
     pub fn rows(&self) -> &[Vec<String>] {
-        &self.0
+        &self.rows
+    }
+
+    /// Says in errors about the cells that their text could have been divided otherwise.
+    #[must_use]
+    pub fn doubted(self, doubt: &'static str) -> Self {
+        Self { doubt, ..self }
+    }
+
+    /// Returns what [`doubted`](Self::doubted) said; empty where the division is clear.
+    pub fn doubt(&self) -> &'static str {
+        self.doubt
     }
 }
 
+/// Tables of the same rows are equal.
+impl PartialEq for TextTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows
+    }
+}
+
+impl Eq for TextTable {}
+
 impl From<Vec<Vec<String>>> for TextTable {
     fn from(rows: Vec<Vec<String>>) -> Self {
-        Self(Arc::new(rows))
+        Self { rows: Arc::new(rows), doubt: "" }
     }
 }
 
 impl fmt::Debug for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.0.first().map_or(0, Vec::len);
+        let columns = self.rows.first().map_or(0, Vec::len);
         write!(f, "a table of {}", plural(columns as u64, "column", "columns"))
     }
 }

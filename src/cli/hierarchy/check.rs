@@ -18,6 +18,7 @@ use crate::generalize::hierarchy_shape::{HierarchyShape, Spread};
 use crate::input::Input;
 use crate::input::column_values::for_each_text;
 use crate::input::hierarchy_files::HierarchyFiles;
+use crate::parameter::TextTable;
 use crate::policy::{CsvOptions, Files, Folder};
 use crate::progress::Phase;
 
@@ -65,7 +66,7 @@ impl Check {
         };
         let table = table.map_err(|error| error.at(place()))?;
         run.progress.begin(Phase::Profile, 0);
-        let mut found = Found::new(table.rows(), run.show_values);
+        let mut found = Found::new(&table, run.show_values);
         for_each_text(run, &input, &csv, &column, &mut |values, rows| {
             found.add(values, rows);
             Ok(())
@@ -74,19 +75,13 @@ impl Check {
         found.lacking.sort_unstable();
         let shape = HierarchyShape::new(table.rows(), &found.rows);
         Ok(Done {
-            text: self.describe(&column, table.rows(), &shape, &found),
-            json: to_json(&self.file, &column, table.rows(), &shape, &found),
+            text: self.describe(&column, &shape, &found),
+            json: to_json(&self.file, &column, &shape, &found),
             holds: found.missing_values == 0,
         })
     }
 
-    fn describe(
-        &self,
-        column: &str,
-        table: &[Vec<String>],
-        shape: &HierarchyShape<'_>,
-        found: &Found<'_>,
-    ) -> String {
+    fn describe(&self, column: &str, shape: &HierarchyShape<'_>, found: &Found<'_>) -> String {
         let mut text = String::new();
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         let nulls = match found.nulls {
@@ -95,7 +90,7 @@ impl Check {
         };
         let known = rows(found.known_rows);
         line("read", format!("{known} with a value of `{column}`{nulls}"));
-        let (values, levels) = (table.len() as u64, shape.levels().len() as u64);
+        let (values, levels) = (found.table.rows().len() as u64, shape.levels().len() as u64);
         let (values, levels) = (plural(values, "value", "values"), plural(levels, "level", "levels"));
         line("tree", format!("{}: {values} in {levels}", self.file.display()));
         match found.missing_values {
@@ -109,7 +104,7 @@ impl Check {
                     true => format!("; add a line for {it}: {}", list(&found.lacking, missing)),
                     false => format!("; add a line for {it} (--show-values lists them)"),
                 };
-                line("LACKS", of + &next);
+                line("LACKS", of + found.table.doubt() + &next);
             }
         }
         let unused = found.unused().count() as u64;
@@ -161,13 +156,7 @@ fn cells(spread: Spread) -> [String; 3] {
     [grouped(spread.least), format!("{:.1}", spread.mean), grouped(spread.greatest)]
 }
 
-fn to_json(
-    file: &Path,
-    column: &str,
-    table: &[Vec<String>],
-    shape: &HierarchyShape<'_>,
-    found: &Found<'_>,
-) -> Value {
+fn to_json(file: &Path, column: &str, shape: &HierarchyShape<'_>, found: &Found<'_>) -> Value {
     let spread =
         |spread: Spread| json!({ "least": spread.least, "mean": spread.mean, "greatest": spread.greatest });
     let levels = (1..).zip(shape.levels()).map(|(level, labels)| {
@@ -183,7 +172,7 @@ fn to_json(
         "file": file.to_string_lossy(),
         "column": column,
         "covers": found.missing_values == 0,
-        "values": table.len(),
+        "values": found.table.rows().len(),
         "rows": found.known_rows,
         "nulls": found.nulls,
         "missing_values": found.missing_values,
@@ -217,7 +206,7 @@ fn column_of(file: &Path, text: &str, input: &Input, csv: &CsvOptions) -> Result
 
 /// The values of a column, found in a hierarchy file or not.
 struct Found<'a> {
-    table: &'a [Vec<String>],
+    table: &'a TextTable,
     /// The rows of the input for each row of the file.
     rows: Vec<u64>,
     positions: HashMap<&'a str, usize>,
@@ -232,11 +221,11 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn new(table: &'a [Vec<String>], shows_values: bool) -> Self {
-        let values = table.iter().filter_map(|row| row.first()).enumerate();
+    fn new(table: &'a TextTable, shows_values: bool) -> Self {
+        let values = table.rows().iter().filter_map(|row| row.first()).enumerate();
         Self {
             table,
-            rows: vec![0; table.len()],
+            rows: vec![0; table.rows().len()],
             positions: values.map(|(at, value)| (value.as_str(), at)).collect(),
             known_rows: 0,
             nulls: 0,
@@ -270,7 +259,7 @@ impl<'a> Found<'a> {
 
     /// Returns the values of the file that the input does not have, in the file's order.
     fn unused(&self) -> impl Iterator<Item = &str> {
-        let values = self.table.iter().filter_map(|row| row.first()).zip(&self.rows);
+        let values = self.table.rows().iter().filter_map(|row| row.first()).zip(&self.rows);
         values.filter(|(_, rows)| **rows == 0).map(|(value, _)| value.as_str())
     }
 }
