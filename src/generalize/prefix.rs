@@ -5,15 +5,17 @@
 //! left to hide: `02139` at 3 is `021*`, `02` is `02*`. So a label shows neither how many
 //! characters are hidden nor whether any are. `side = "right"` keeps the last characters (`*139`).
 //! `width = 5` makes every label five characters long, whatever the value's length: `021**`, and
-//! `02***` for `02`. [`papers::SAMARATI_SWEENEY_1998`] generalizes postal codes this way;
-//! deviation: it uses one mark per hidden digit, which reveals the length.
+//! `02***` for `02`. A text with no more characters than stay is shown whole beside its marks.
+//! [`papers::SAMARATI_SWEENEY_1998`] generalizes postal codes this way; deviation: it uses one mark
+//! per hidden digit, which reveals the length.
 //!
 //! # Contract
-//! Text and integers (by their decimal digits) in, `Utf8View` out. A character is a Unicode scalar
-//! value, never half of one. NULL stays NULL, the empty text is `*`. Not monotone, because the mark
-//! sorts among the characters. A label with the width of all values looks like a partly read value;
-//! values longer or shorter than the width look the same. A prefix reveals as much as its
-//! characters do: the first digits of a code can name a small place.
+//! Text and integers (by their decimal digits) in, `Utf8View` out. A character is what a reader
+//! takes for one, an extended grapheme cluster of Unicode (UAX 29): a letter with all its accents, a
+//! flag, CR LF. NULL stays NULL, the empty text is `*`. Not monotone, because the mark sorts among
+//! the characters. A label with the width of all values looks like a partly read value; values
+//! longer or shorter than the width look the same. A prefix reveals as much as its characters do:
+//! the first digits of a code can name a small place, and a short text is not hidden at all.
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, prefix::Prefix};
@@ -32,6 +34,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::value::unsupported;
 use super::{Descriptor, Generalizer, GeneralizerRow, Value, each_level, map_text};
@@ -160,20 +163,23 @@ impl Prefix {
 
     /// Returns the characters of a text that are kept.
     fn kept<'a>(&self, text: &'a str) -> &'a str {
-        let place = |(at, _): (usize, char)| at;
-        let Some(rest) = text.len().checked_sub(self.length) else { return text };
+        let place = |(at, _): (usize, &str)| at;
+        let rest = text.len().saturating_sub(self.length);
+        if rest == 0 {
+            return text;
+        }
         match self.side {
-            // Where the outer bytes are ASCII, each is a character.
-            Side::Left if text.as_bytes()[..self.length].is_ascii() => &text[..self.length],
-            Side::Left => &text[..text.char_indices().nth(self.length).map_or(text.len(), place)],
-            Side::Right if text.as_bytes()[rest..].is_ascii() => &text[rest..],
-            Side::Right => &text[text.char_indices().rev().nth(self.length - 1).map_or(0, place)..],
+            // The byte beside those that stay tells whether it belongs to the last of them.
+            Side::Left if bytes_are_characters(&text.as_bytes()[..=self.length]) => &text[..self.length],
+            Side::Left => &text[..text.grapheme_indices(true).nth(self.length).map_or(text.len(), place)],
+            Side::Right if bytes_are_characters(&text.as_bytes()[rest - 1..]) => &text[rest..],
+            Side::Right => &text[text.grapheme_indices(true).rev().nth(self.length - 1).map_or(0, place)..],
         }
     }
 
     fn mask(&self, text: &str) -> String {
         let kept = self.kept(text);
-        let marks = self.width.map_or(1, |width| width - kept.chars().count());
+        let marks = self.width.map_or(1, |width| width - characters(kept));
         let mut masked = String::with_capacity(kept.len() + marks);
         if self.side == Side::Left {
             masked.push_str(kept);
@@ -186,12 +192,31 @@ impl Prefix {
     }
 
     /// Returns the code of a text: what is kept of it. Marks up to a width look like those that are
-    /// kept beside them, so these are left out.
+    /// kept beside them, so these are left out, but for one that is a part of the character beside it.
     fn code<'a>(&self, text: &'a str) -> &'a str {
-        match (self.width, self.side) {
-            (None, _) => self.kept(text),
-            (Some(_), Side::Left) => self.kept(text).trim_end_matches(MARK),
-            (Some(_), Side::Right) => self.kept(text).trim_start_matches(MARK),
+        let kept = self.kept(text);
+        let marks = self.marks(kept);
+        if self.width.is_none() || marks == 0 {
+            return kept;
+        }
+        let (without, with_one) = (self.unmarked(kept, marks), self.unmarked(kept, marks - 1));
+        if characters(without) < characters(with_one) { without } else { with_one }
+    }
+
+    /// Returns the number of marks where the hidden characters of a text would be.
+    fn marks(&self, text: &str) -> usize {
+        let is_mark = |byte: &&u8| char::from(**byte) == MARK;
+        match self.side {
+            Side::Left => text.as_bytes().iter().rev().take_while(is_mark).count(),
+            Side::Right => text.as_bytes().iter().take_while(is_mark).count(),
+        }
+    }
+
+    /// Returns a text without so many of these marks.
+    fn unmarked<'a>(&self, text: &'a str, marks: usize) -> &'a str {
+        match self.side {
+            Side::Left => &text[..text.len() - marks],
+            Side::Right => &text[marks..],
         }
     }
 
@@ -204,6 +229,16 @@ impl Prefix {
         let digits = v.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
         POWERS.get(digits.saturating_sub(room)).map_or(v, |power| v / power)
     }
+}
+
+/// Returns the number of characters of a text, as a reader counts them.
+pub(crate) fn characters(text: &str) -> usize {
+    if bytes_are_characters(text.as_bytes()) { text.len() } else { text.graphemes(true).count() }
+}
+
+/// Returns whether each byte is a character of its own: in ASCII all are, but for CR LF, which is one.
+fn bytes_are_characters(bytes: &[u8]) -> bool {
+    bytes.is_ascii() && !bytes.contains(&b'\r')
 }
 
 /// The powers of ten from 0 on.
@@ -277,7 +312,8 @@ impl Generalizer for Prefix {
             Value::Int(v) => v.to_string(),
             _ => return Err(Error::data("only text and integers have prefixes")),
         };
-        let mut outer: Vec<char> = text.chars().collect();
+        const MARK: &str = "*";
+        let mut outer: Vec<&str> = text.graphemes(true).collect();
         if self.side == Side::Right {
             outer.reverse();
         }
@@ -294,20 +330,15 @@ impl Generalizer for Prefix {
 
     fn is_label(&self, value: &Value) -> bool {
         let Value::Text(text) = value else { return *value == Value::Null };
-        let kept = match self.side {
-            Side::Left => text.strip_suffix(MARK),
-            Side::Right => text.strip_prefix(MARK),
+        let marks = self.marks(text);
+        let hides = |hidden: usize| {
+            let kept = characters(self.unmarked(text, hidden));
+            kept <= self.length && self.width.is_none_or(|width| kept + hidden == width)
         };
-        match (kept.map(|kept| kept.chars().count()), self.width) {
-            (None, _) => false,
-            (Some(kept), None) => kept <= self.length,
-            (Some(kept), Some(width)) => {
-                // Only marks may follow the characters that are kept.
-                let marks = |text: &mut dyn Iterator<Item = char>| text.skip(self.length).all(|c| c == MARK);
-                let right = self.side == Side::Right;
-                kept + 1 == width
-                    && if right { marks(&mut text.chars().rev()) } else { marks(&mut text.chars()) }
-            }
+        // A mark may be kept, too; that matters where it is a part of the character beside it.
+        match self.width {
+            None => marks > 0 && hides(1),
+            Some(_) => marks > 0 && hides(marks) || marks > 1 && hides(marks - 1),
         }
     }
 
@@ -326,126 +357,5 @@ impl Generalizer for Prefix {
 }
 
 #[cfg(test)]
-mod tests {
-    use arrow::array::{Int32Array, StringArray, StringViewArray};
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::generalize::laws_tests::agree;
-
-    fn prefix(length: usize) -> Prefix {
-        Prefix::new(length).unwrap()
-    }
-
-    #[test]
-    fn one_mark_whatever_it_hides() {
-        let zips: ArrayRef = Arc::new(StringArray::from(vec!["02139", "0213", "021", "0", "", "***"]));
-        let expected: ArrayRef =
-            Arc::new(StringViewArray::from(vec!["021*", "021*", "021*", "0*", "*", "****"]));
-        assert_eq!(&agree(&prefix(3), &zips).unwrap(), &expected);
-        let codes: ArrayRef = Arc::new(Int32Array::from(vec![90210, -1234]));
-        let expected: ArrayRef = Arc::new(StringViewArray::from(vec!["902*", "-12*"]));
-        assert_eq!(&agree(&prefix(3), &codes).unwrap(), &expected);
-    }
-
-    fn masked(length: usize, side: Side, width: Option<usize>) -> Prefix {
-        Prefix::masked(length, side, width).unwrap()
-    }
-
-    #[test]
-    fn the_last_characters_and_a_fixed_width() {
-        let zips: ArrayRef =
-            Arc::new(StringArray::from(vec!["02139", "02", "", "021391234", "北京市东城区"]));
-        for (level, expected) in [
-            (masked(3, Side::Right, None), ["*139", "*02", "*", "*234", "*东城区"]),
-            (masked(3, Side::Left, Some(5)), ["021**", "02***", "*****", "021**", "北京市**"]),
-            (masked(3, Side::Right, Some(5)), ["**139", "***02", "*****", "**234", "**东城区"]),
-        ] {
-            let labels = agree(&level, &zips).unwrap();
-            assert_eq!(labels.as_string_view().iter().flatten().collect::<Vec<_>>(), expected);
-        }
-        let label = |level: &Prefix, text: &str| level.is_label(&Value::Text(text.into()));
-        let right = masked(2, Side::Right, None);
-        assert!(label(&right, "*39") && label(&right, "*") && !label(&right, "*139") && !label(&right, "39"));
-        let wide = masked(2, Side::Left, Some(4));
-        assert!(
-            label(&wide, "02**") && label(&wide, "****") && !label(&wide, "02*") && !label(&wide, "021*")
-        );
-        let wide = masked(2, Side::Right, Some(4));
-        assert!(label(&wide, "**39") && !label(&wide, "*139") && !label(&wide, "39**"));
-        assert_eq!(wide.descriptor().to_string(), "prefix:2 side:right width:4");
-        assert!(masked(1, Side::Right, Some(4)).check_coarsens(&wide).is_ok());
-        assert!(masked(1, Side::Left, Some(4)).check_coarsens(&wide).is_err());
-        assert!(masked(1, Side::Right, Some(5)).check_coarsens(&wide).is_err());
-        assert!(Prefix::masked(4, Side::Left, Some(4)).is_err());
-        assert!(Prefix::masked(4, Side::Left, Some(1_000)).is_ok());
-        assert!(Prefix::masked(4, Side::Left, Some(1_001)).is_err());
-        assert_eq!(["left", "right"].map(Side::parse), [Ok(Side::Left), Ok(Side::Right)]);
-    }
-
-    #[test]
-    fn characters_are_not_cut() {
-        let words: ArrayRef = Arc::new(StringArray::from(vec!["Łódź", "北京市", "🦀🦀🦀", "e\u{301}te"]));
-        let expected: ArrayRef = Arc::new(StringViewArray::from(vec!["Łó*", "北京*", "🦀🦀*", "e\u{301}*"]));
-        assert_eq!(&agree(&prefix(2), &words).unwrap(), &expected);
-    }
-
-    #[test]
-    fn labels_and_levels() {
-        let label = |text: &str| prefix(2).is_label(&Value::Text(text.into()));
-        assert!(label("*") && label("北京*") && !label("abc*") && !label("ab") && !label(""));
-        assert!(
-            prefix(2).check_coarsens(&prefix(3)).is_ok() && prefix(3).check_coarsens(&prefix(3)).is_err()
-        );
-        assert!(prefix(3).check_coarsens(&prefix(2)).unwrap_err().contains("prefixes must shrink"));
-        let levels = |n: &str| ROW.of(vec![Decimal::parse(n).unwrap()]);
-        assert!(levels("3").is_ok());
-        assert!(["0", "-1", "1.5"].iter().all(|n| levels(n).is_err()));
-        assert!(prefix(2).output_type(&DataType::Float64).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn every_side_and_width_agrees_and_nests(
-            values in prop::collection::vec("[a*é北🦀]{0,6}", 1..20),
-            (long, less) in (2usize..7, 1usize..6),
-            right in any::<bool>(),
-            width in prop::option::of(7usize..9),
-        ) {
-            let side = if right { Side::Right } else { Side::Left };
-            let (fine, coarse) = (masked(long, side, width), masked(long.saturating_sub(less).max(1), side, width));
-            prop_assert!(coarse.check_coarsens(&fine).is_ok());
-            let values: ArrayRef = Arc::new(StringArray::from(values));
-            let (fines, coarses) = (agree(&fine, &values).unwrap(), agree(&coarse, &values).unwrap());
-            let mut above = std::collections::HashMap::new();
-            for (a, b) in fines.as_string_view().iter().zip(coarses.as_string_view().iter()) {
-                prop_assert_eq!(*above.entry(a).or_insert(b), b);
-                if let (Some(width), Some(a)) = (width, a) {
-                    prop_assert_eq!(a.chars().count(), width);
-                }
-            }
-        }
-
-        #[test]
-        fn texts_agree_and_nest(
-            values in prop::collection::vec(prop::option::of("[a*é北🦀]{0,6}"), 0..20),
-            long in 2usize..7,
-            less in 1usize..6,
-        ) {
-            let values: ArrayRef = Arc::new(StringArray::from(values));
-            let (fine, coarse) = (prefix(long), prefix(long.saturating_sub(less).max(1)));
-            prop_assert!(coarse.check_coarsens(&fine).is_ok());
-            let fines = agree(&fine, &values).unwrap();
-            let coarses = agree(&coarse, &values).unwrap();
-            // Without its mark, a fine label has all the characters that the coarse level reads.
-            let unmarked = fines.as_string_view().iter().map(|label| label.map(|l| l.strip_suffix(MARK).unwrap()));
-            let unmarked: ArrayRef = Arc::new(unmarked.collect::<StringViewArray>());
-            prop_assert_eq!(&agree(&coarse, &unmarked).unwrap(), &coarses);
-        }
-
-        #[test]
-        fn integers_agree(values in prop::collection::vec(prop::option::of(any::<i32>()), 0..20), length in 1usize..12) {
-            agree(&prefix(length), &(Arc::new(Int32Array::from(values)) as ArrayRef)).unwrap();
-        }
-    }
-}
+#[path = "prefix_tests.rs"]
+mod tests;

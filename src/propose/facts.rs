@@ -20,6 +20,7 @@ use super::quartiles;
 use crate::engine::functions::{OfValues, of_values, row_hash};
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
+use crate::generalize::prefix::characters;
 use crate::generalize::value::is_supported;
 use crate::release::profile::class_sizes;
 
@@ -268,7 +269,7 @@ fn number(row: &RecordBatch, name: &str) -> Result<Option<f64>> {
 /// A count over a text: its name in plans, and the function that counts.
 struct InText(&'static str, fn(&str) -> usize);
 
-const CHARACTERS: InText = InText("kanon_characters", |text| text.chars().count());
+const CHARACTERS: InText = InText("kanon_characters", characters);
 const SPACES: InText = InText("kanon_spaces", |text| text.matches(' ').count());
 
 impl OfValues for InText {
