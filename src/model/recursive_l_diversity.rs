@@ -8,12 +8,14 @@
 //! diverse. NULL is not a value: a class of NULLs never holds.
 //!
 //! Deviations from the paper: it leaves out individuals with many rows, and takes l = 1 as always satisfied; here the
-//! formula decides, and a value that all individuals of a class share counts as all of the class.
+//! formula decides, but for a value that all individuals of a class share. With l = 1 it counts as all of the class, 1:
+//! by the formula alone, other values of the same individuals would make a class in which everybody has the flu pass a
+//! c below 1.
 //!
 //! # Contract
 //! Takes a number c above 0, an integer l of at least 1 and one sensitive column. The quantity is the infimum of all c
-//! for which a class holds, r_1 / (r_l + ... + r_d), infinite where none does; a table reached the greatest, and c
-//! itself is not enough. Whole numbers decide, so no rounding turns a tie. The model implies classes of at least l.
+//! for which a class holds, r_1 / (r_l + ... + r_d), with l = 1 exactly 1 where all individuals share a value, infinite
+//! where none does; a table reached the greatest, and c itself is not enough. Whole numbers decide, so no rounding turns a tie. The model implies classes of at least l.
 //! Where rows are counted, two classes that hold merge into one that holds; with individuals it promises nothing,
 //! because an individual in both classes counts once. It promises nothing either for a class that holds and one that
 //! fails.
@@ -226,6 +228,8 @@ mod tests {
         // A value that all share is no less than all of the class.
         let shared = [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2)];
         assert!(!individuals_hold("1", 1, &shared) && individuals_hold("1.01", 1, &shared));
+        let alone = [(1, 0), (1, 1)];
+        assert!(!individuals_hold("1", 1, &alone) && individuals_hold("1.01", 1, &alone));
         assert!(individuals_hold("0.5", 1, &[(1, 0), (2, 1), (3, 2)]));
     }
 
