@@ -408,11 +408,63 @@ fn among_values(places: &[Option<f64>], shares: &[f64]) -> Option<Vec<(f64, f64)
     (all > 1e-12).then(|| values.into_iter().map(|(place, share)| (place, share / all)).collect())
 }
 
+/// The share of the rows that may lie beyond an end of the span: a typing error does not stretch it.
+const BEYOND: f64 = 0.001 + 1e-12;
+
+/// Returns the area between the distribution functions of an input p and a release q, as a share of
+/// the span of p. Values beyond the span count as its end.
 fn wasserstein(p: &[(f64, f64)], q: &[(f64, f64)]) -> f64 {
+    let (low, high) = span(p);
+    let inside = |place: f64| place.max(low).min(high);
     let (mut below, mut area) = (0.0, 0.0);
     for ((one, next), q) in p.iter().zip(p.iter().skip(1)).zip(q) {
         below += one.1 - q.1;
-        area += f64::abs(below) * (next.0 - one.0);
+        area += f64::abs(below) * (inside(next.0) - inside(one.0));
     }
-    area
+    if high > low { area / (high - low) } else { 0.0 }
+}
+
+/// Returns the places between which all but 0.1 % of the rows at either end lie, or all rows if
+/// these are at one place.
+fn span(values: &[(f64, f64)]) -> (f64, f64) {
+    let (low, high) = (end_of(values.iter()), end_of(values.iter().rev()));
+    match (values.first(), values.last()) {
+        (Some(first), Some(last)) if high <= low => (first.0, last.0),
+        _ => (low, high),
+    }
+}
+
+/// Returns the first place at which more than 0.1 % of the rows are reached.
+fn end_of<'a>(mut values: impl Iterator<Item = &'a (f64, f64)>) -> f64 {
+    let mut reached = 0.0;
+    let is_inside = |value: &&(f64, f64)| {
+        reached += value.1;
+        reached > BEYOND
+    };
+    values.find(is_inside).map_or(0.0, |value| value.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_does_not_stretch_the_span() {
+        // Two thousand rows, one of them a hundred times as far away as the others.
+        let (p, q) =
+            ([(0.0, 0.5), (0.01, 0.4995), (1.0, 0.0005)], [(0.0, 0.25), (0.01, 0.7495), (1.0, 0.0005)]);
+        assert_eq!(span(&p), (0.0, 0.01));
+        assert!((wasserstein(&p, &q) - 0.25).abs() < 1e-9);
+        let mirrored = |values: [(f64, f64); 3]| values.map(|(place, share)| (1.0 - place, share));
+        let [mut p, mut q] = [p, q].map(mirrored);
+        p.reverse();
+        q.reverse();
+        assert!((wasserstein(&p, &q) - 0.25).abs() < 1e-9);
+        // A row more at the far place is no error any more; 1 of 1,000 is.
+        assert_eq!(span(&[(0.0, 0.5), (0.01, 0.4985), (1.0, 0.0015)]), (0.0, 1.0));
+        assert_eq!(span(&[(0.0, 0.001), (0.5, 0.499), (1.0, 0.5)]), (0.5, 1.0));
+        // Where nearly all rows are at one place, the others make the span.
+        assert_eq!(span(&[(0.0, 0.0005), (0.5, 0.999), (1.0, 0.0005)]), (0.0, 1.0));
+        assert_eq!((span(&[(0.0, 1.0)]), wasserstein(&[(0.0, 1.0)], &[(0.0, 1.0)])), ((0.0, 0.0), 0.0));
+    }
 }
