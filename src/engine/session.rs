@@ -215,8 +215,13 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         }
         _ => other("the engine refused"),
     };
-    mapped.at(doing)
+    let is_full = mapped.code() == Code::NoSpace.name();
+    (if is_full { mapped.and(SPILLED) } else { mapped }).at(doing)
 }
+
+/// What a step that only reads takes disk space for.
+const SPILLED: &str = "; what does not fit into memory is kept on disk meanwhile, by `kanon release` beside its folder, by other commands in \
+     the temporary folder (TMPDIR): free space there, or raise --memory-limit";
 
 /// Maps an error of Arrow to ours.
 fn of_arrow(error: &arrow::error::ArrowError) -> Error {
@@ -360,7 +365,7 @@ mod tests {
         for error in errors {
             assert_eq!(
                 map_error(&error, "sorting").to_string(),
-                "sorting: no space left on the device",
+                format!("sorting: no space left on the device{SPILLED}"),
                 "{error:?}"
             );
         }
