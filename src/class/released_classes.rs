@@ -219,6 +219,14 @@ impl ReleasedClasses {
         matches!(self.shows, ClassTexts::Centroids(..))
     }
 
+    /// Returns which centroid classes show in a column, if they show centroids.
+    pub(crate) fn centroid_of(&self, column: &EncodedColumn) -> Option<Centroid> {
+        match &self.shows {
+            ClassTexts::Centroids(centroid, _) => Some(centroid.for_column(column.hierarchy())),
+            ClassTexts::Regions | ClassTexts::Labels(_) => None,
+        }
+    }
+
     /// Returns the centroid that a class shows in a column of the table, if classes show centroids.
     pub(crate) fn centroid_value(&self, table: &ClassTable, class: usize, column: usize) -> Option<Value> {
         let ClassTexts::Centroids(centroid, _) = &self.shows else { return None };

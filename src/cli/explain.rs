@@ -1,5 +1,6 @@
 //! `kanon explain`: what the record of a release says, as a page for people who decide about it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -18,6 +19,7 @@ use crate::release::publish::record::{
     Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
 };
 use crate::release::publish::statement::OTHERS;
+use crate::release::released_labels::labels_for_all;
 use crate::role::Role;
 
 /// Explain what a release shows and promises, for people who decide.
@@ -28,8 +30,8 @@ Examples:
   kanon explain patients_safe > patients_safe.md
   kanon explain patients_safe --format json
 
-The page is Markdown and made from the public record alone. It says what the record says: kanon verify checks
-whether the rows agree with it.")]
+The page is Markdown and made from the public record; only a label that all rows share is read from them. It says
+what the record says: kanon verify checks whether the rows agree with it.")]
 pub(crate) struct Explain {
     /// The folder of a release.
     out: PathBuf,
@@ -38,16 +40,18 @@ pub(crate) struct Explain {
 impl Explain {
     #[allow(clippy::unused_async, reason = "as the other commands")]
     pub(super) async fn run(self, _run: &Run<'_>) -> Result<Done> {
-        let record = PublicRecord::read(&local_path(&self.out)?)?;
-        let text = page(&self.out.display().to_string(), &record);
+        let out = local_path(&self.out)?;
+        let record = PublicRecord::read(&out)?;
+        let labels = labels_for_all(&out, &record);
+        let text = page(&self.out.display().to_string(), &record, &labels);
         let json = serde_json::to_value(&record)
             .map_err(|_| Error::internal("explain: the public record cannot be serialized"))?;
         Ok(Done { text, json, holds: true })
     }
 }
 
-/// Returns the page of a release.
-fn page(out: &str, record: &PublicRecord) -> String {
+/// Returns the page of a release; `labels` are those that all values of a column have.
+fn page(out: &str, record: &PublicRecord, labels: &BTreeMap<String, String>) -> String {
     let people = if record.individuals.is_some() { "people" } else { "rows" };
     let mut page = format!("# What `{out}` shows, and what it does not\n\n");
     let counted = match record.individuals {
@@ -77,9 +81,9 @@ fn page(out: &str, record: &PublicRecord) -> String {
     }
     page += &format!("- Made by {}", record.tool);
     page += &match &record.statement {
-        Some(Statement { method, objective, .. }) => {
-            format!(" with the method `{method}`, which keeps the loss `{objective}` small.\n")
-        }
+        Some(Statement { method, objective, .. }) => format!(
+            ". The publisher states that the method was `{method}`, which keeps the loss `{objective}` small.\n"
+        ),
         None => ".\n".to_owned(),
     };
     page += "\n## What is promised\n\n";
@@ -105,8 +109,12 @@ fn page(out: &str, record: &PublicRecord) -> String {
     }
     page += "\n## What was done to each column\n\n| column | role | what it shows |\n|---|---|---|\n";
     for column in record.columns() {
-        page +=
-            &format!("| {} | {} | {} |\n", cell(&column.name), column.role, shown(column, &record.recoding));
+        page += &format!(
+            "| {} | {} | {} |\n",
+            cell(&column.name),
+            column.role,
+            shown(column, &record.recoding, labels)
+        );
     }
     page += match record.recoding {
         RecodingRecord::Centroids(_) => {
@@ -272,21 +280,21 @@ fn assertions(statement: &Statement, record: &PublicRecord, people: &str) -> Str
     let mut lines = match holds_all {
         true => format!("- None of the {people} is left out.\n"),
         false => format!(
-            "- The publisher allowed that at most {limit} of the {people} are left out because no group can hold them.\n"
+            "- The publisher states that at most {limit} of the {people} were left out because no group can hold them.\n"
         ),
     };
     if statement.rows_are_individuals {
-        lines += "- The publisher asserts that each row is another person. Where that is wrong, nothing above holds.\n";
+        lines += "- The publisher states that each row is another person. Where that is wrong, nothing above holds.\n";
     }
     if !statement.accept_homogeneity.is_empty() {
         lines += &format!(
-            "- The publisher accepts that all {people} of a group may share one value of {}.\n",
+            "- The publisher states that all {people} of a group may share one value of {}.\n",
             cells(&statement.accept_homogeneity)
         );
     }
     if !statement.allow_unique.is_empty() {
         lines += &format!(
-            "- The publisher allows that few {people} share a value of {}, because no outsider knows these values.\n",
+            "- The publisher states that few {people} may share a value of {}, because no outsider knows these values.\n",
             cells(&statement.allow_unique)
         );
     }
@@ -313,13 +321,13 @@ fn left_out(statement: Option<&Statement>) -> String {
         text += &format!("- {columns} {role}{}\n", names.unwrap_or_default());
     }
     match text.as_str() {
-        "" => "No column of the input was left out.\n".to_owned(),
-        _ => format!("Left out of the release:\n\n{text}"),
+        "" => "The publisher states that no column of the input was left out.\n".to_owned(),
+        _ => format!("Left out of the release, as the publisher states:\n\n{text}"),
     }
 }
 
 /// Returns what a column shows.
-fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
+fn shown(column: &ColumnRecord, recoding: &RecodingRecord, labels: &BTreeMap<String, String>) -> String {
     let since =
         column.days_since.as_ref().map(|other| format!("days since {}; ", cell(other))).unwrap_or_default();
     if column.role != Role::Quasi.word() {
@@ -327,7 +335,7 @@ fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
     }
     let shows = match recoding {
         RecodingRecord::Levels(levels) => match levels.iter().find(|level| level.column == column.name) {
-            Some(level) => of_level(level),
+            Some(level) => of_level(level, labels.get(&level.column).map(String::as_str)),
             None => "unknown".to_owned(),
         },
         RecodingRecord::Regions(regions) => of_region(&column.name, regions),
@@ -337,16 +345,19 @@ fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
     since + &shows
 }
 
-fn of_level(level: &LevelRecord) -> String {
+fn of_level(level: &LevelRecord, label: Option<&str>) -> String {
     let LevelRecord { column, level: at, of, by } = level;
-    let text = level_text(level);
+    let text = level_text(level, label);
     let text = text.strip_prefix(column.as_str()).unwrap_or(&text).trim();
     let (name, argument) = by.parts().into_iter().next().unwrap_or_default();
     let is_last = by.options.get("side").is_some_and(|side| side == "right");
     let side = if is_last { "last" } else { "first" };
     let shows = match name {
         "as_is" => return "every value as it is".to_owned(),
-        "suppress" => return "nothing: all values are suppressed".to_owned(),
+        "suppress" => match label {
+            Some(label) => format!("one label for all: {}", cell(label)),
+            None => return "nothing: all values are suppressed".to_owned(),
+        },
         "date" => format!("the first day of the {argument} (`{text}`)"),
         "period" => format!("the name of the {argument} (`{text}`)"),
         "prefix" => format!("the {side} characters, `*` for the others (`{text}`)"),
@@ -396,7 +407,7 @@ fn of_region(name: &str, regions: &RegionsRecord) -> String {
     .to_owned()
 }
 
-/// Writes a column's name in Markdown, also in a table.
+/// Writes a name or a label in Markdown, also in a table.
 fn cell(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let name = name.replace('|', "\\|");

@@ -28,6 +28,7 @@ use crate::release::publish::record::{
     RegionsRecord,
 };
 use crate::release::publish::staging::private_file;
+use crate::release::released_labels::labels_for_all;
 use crate::release::{Released, release, release_again};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
@@ -119,13 +120,15 @@ impl Release {
 
     /// Describes a release.
     fn describe(&self, released: &Released, place: &Place) -> Result<String> {
-        let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
+        let Released { public, private, before, after, costs, chosen, least_holders, of_centroids, .. } =
+            released;
         let search = &private.search;
         let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
         let lost = lost_text(chosen, costs);
         let costs = costs_text(chosen, costs, private.suppressed_rows > 0);
         let chosen = match chosen {
             RecodingRecord::Levels(levels) => {
+                let labels = labels_for_all(&self.to, public);
                 let is_text = |name: &str| {
                     private
                         .input_columns
@@ -138,7 +141,8 @@ impl Release {
                     let changes = level.level == 0
                         && !is_text(&level.column)
                         && public.columns().any(|column| is_now_text(&column));
-                    level_text(level) + if changes { " (as text)" } else { "" }
+                    let label = labels.get(&level.column).map(String::as_str);
+                    level_text(level, label) + if changes { " (as text)" } else { "" }
                 };
                 levels.iter().map(text).collect::<Vec<_>>().join(" | ")
             }
@@ -265,6 +269,7 @@ impl Release {
         };
         text += &homogeneous_lines(&public.homogeneous, individuals);
         text += &as_is_lines(&private.as_is, *least_holders, individuals);
+        text += &of_centroids.iter().map(|line| format!("warning   {line}\n")).collect::<String>();
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         let tables = public.tables.iter().map(|table| {
             let folder = table.folder.as_ref().map(|folder| format!("/{folder}")).unwrap_or_default();
@@ -450,15 +455,18 @@ pub(super) fn centroids_text(columns: &[CentroidColumn]) -> String {
 }
 
 /// Formats a column's level: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age
-/// range 10 clip:0,90`.
-pub(super) fn level_text(level: &LevelRecord) -> String {
+/// range 10 clip:0,90`, `sex one label for all: person`; `label` is that of all values, if it is not `*`.
+pub(super) fn level_text(level: &LevelRecord, label: Option<&str>) -> String {
     let LevelRecord { column, level, of, by } = level;
     let mut parts = by.parts().into_iter();
     let (name, argument) = parts.next().unwrap_or_default();
     let is_last = by.options.get("side").is_some_and(|side| side == "right");
     let what = match name {
         "as_is" => "as is".to_owned(),
-        "suppress" => "suppressed".to_owned(),
+        "suppress" => match label {
+            Some(label) => format!("one label for all: {}", label.replace(char::is_control, " ")),
+            None => "suppressed".to_owned(),
+        },
         "date" | "period" => argument,
         "prefix" => format!("{} {argument}", if is_last { "last" } else { "first" }),
         "known" => known::level_name(by).map_or(argument, str::to_owned),

@@ -303,7 +303,8 @@ fn proven(outcome: &Outcome) -> String {
 fn levels_text(policy: &Policy, levels: &[usize]) -> String {
     let columns = policy.quasi.iter().zip(levels).filter_map(|(quasi, level)| {
         let generalizer = quasi.hierarchy.levels().get(*level)?;
-        Some(level_text(&level_record(quasi, *level, &**generalizer)))
+        let label = quasi.hierarchy.label_for_all(*level);
+        Some(level_text(&level_record(quasi, *level, &**generalizer), label.as_deref()))
     });
     columns.collect::<Vec<_>>().join(" | ")
 }

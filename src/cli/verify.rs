@@ -24,6 +24,7 @@ use crate::release::publish::record::{PublicRecord, RecodingRecord};
 use crate::release::publish::staging::unfinished;
 use crate::release::publish::statement::may_be_policy_of;
 use crate::release::publish::write::CREATED_BY;
+use crate::release::released_labels::labels_for_all;
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
@@ -109,7 +110,7 @@ impl Verify {
             text += &format!("{:<10}{text_of_model}{of_groups}\n", if holds { "holds" } else { "recorded" });
         }
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
-        text += &levels_text(public);
+        text += &levels_text(public, &labels_for_all(&out, public));
         text += &match checked.verified.suppressed_rows {
             Some(_) if public.recoding.adds_noise() => format!(
                 "verified  against the input: the means of all {}, with the noise of the key in the private record\n",
@@ -208,7 +209,7 @@ fn is_small_policy(path: &Path) -> bool {
 }
 
 /// Describes the most generalized quasi-identifiers, by their share of all levels.
-fn levels_text(public: &PublicRecord) -> String {
+fn levels_text(public: &PublicRecord, labels: &BTreeMap<String, String>) -> String {
     const SHOWN: usize = 4;
     let levels = match &public.recoding {
         RecodingRecord::Levels(levels) => levels,
@@ -219,10 +220,10 @@ fn levels_text(public: &PublicRecord) -> String {
     let mut all: Vec<_> = levels.iter().filter(|level| level.by != Descriptor::as_is()).collect();
     // In thousandths, which is as fine as hierarchies get.
     all.sort_by_key(|level| std::cmp::Reverse(level.level.saturating_mul(1_000) / level.of.max(1)));
-    let text = all
-        .iter()
-        .take(SHOWN)
-        .map(|level| format!("{} ({} of {})", level_text(level), level.level, level.of));
+    let text = all.iter().take(SHOWN).map(|level| {
+        let label = labels.get(&level.column).map(String::as_str);
+        format!("{} ({} of {})", level_text(level, label), level.level, level.of)
+    });
     match text.collect::<Vec<_>>().as_slice() {
         [] => "coarsest  nothing: every column is at level 0\n".to_owned(),
         text => format!("coarsest  {}\n", text.join(", ")),

@@ -96,6 +96,15 @@ impl Hierarchy {
         &self.input_type
     }
 
+    /// Returns the label that a level gives all values, but for `*` and NULL.
+    pub fn label_for_all(&self, level: usize) -> Option<String> {
+        let top = self.levels.get(level).filter(|level| level.is_top())?;
+        match top.generalize_value(&Value::Null) {
+            Ok(Value::Text(label)) if label != "*" => Some(label),
+            _ => None,
+        }
+    }
+
     /// Returns whether the values are numbers, dates or timestamps in their natural order, so that
     /// an interval says what it holds. A hierarchy file has an order of its own.
     pub fn has_intervals(&self) -> bool {

@@ -6,6 +6,7 @@
 //! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
 pub mod apply;
+mod centroid_warnings;
 mod check_files;
 mod check_models;
 mod check_record;
@@ -53,6 +54,7 @@ use crate::method::Recoding;
 use crate::model::{Requirement, least_holders};
 use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
+use crate::release::centroid_warnings::centroid_warnings;
 use crate::release::pipeline::{Made, recode_and_verify};
 use crate::release::publish::digest;
 use crate::release::publish::make_record::{Before, private_record, public_record, search_record};
@@ -89,6 +91,8 @@ pub struct Released {
     pub least_holders: u64,
     /// Whether a model compared the classes with a population.
     pub reads_population: bool,
+    /// What the publisher should know of the centroids that the classes show, in whole sentences.
+    pub of_centroids: Vec<String>,
     /// Failures after the release was in its place, and values that a requirement names in vain, in
     /// whole sentences for users.
     pub warnings: Vec<String>,
@@ -195,6 +199,9 @@ async fn release_by(
         }
     })?;
     let searched = search_record(policy, &method, &outcome);
+    let best = outcome.best.first().map(|best| &best.recoding);
+    let of_centroids = best.map(|best| centroid_warnings(&classes, best, &policy.requirements));
+    let of_centroids = of_centroids.transpose()?.unwrap_or_default();
     let mut notices = unseen_values(policy, &classes);
     notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));
     if let Some(best) = outcome.best.first() {
@@ -255,6 +262,7 @@ async fn release_by(
         chosen,
         least_holders,
         reads_population: loaded.population.is_some(),
+        of_centroids,
         warnings,
     })
 }

@@ -11,6 +11,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion_kanon::generalize::Centroid;
 use datafusion_kanon::release::publish::record::{CentroidColumn, RecodingRecord};
 
+use crate::command::Place;
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
 use crate::regions::{self, Line, QUASI, assignment, cell, write_assignment};
@@ -320,4 +321,48 @@ fn an_attack_matches_the_own_or_the_nearest_class() {
     assert_eq!(by_nearest["by_assignment"], false);
     assert_eq!(by_nearest["unmatched"], 0);
     assert!(by_nearest["least_matches"].as_u64().unwrap() >= 5);
+}
+
+/// A mean gives the size of an outlier away, and a column of names shows somebody's name in each class.
+#[test]
+fn means_of_one_row_and_modes_of_one_person_are_told() {
+    let place = Place::new();
+    let write = |name: &str, outlier: u32| {
+        let income = |n: u32| if n == 0 { outlier } else { 20_000 + 50 * n };
+        let rows: String = (0..200).map(|n| format!("P{n},Name{n:03},{}\n", income(n))).collect();
+        place.write(name, format!("id,name,income\n{rows}"));
+    };
+    write("far.csv", 987_654_321);
+    write("near.csv", 29_999);
+    // Each person twice.
+    let twice: String = (0..100).map(|n| format!("P{},Name{:03},1\n", n / 2, n / 2)).collect();
+    place.write("twice.csv", format!("id,name,income\n{twice}"));
+    let policy = |name: &str, method: &str, columns: &str| {
+        let text =
+            format!("k = {}\nmethod = {method}\nothers = \"drop\"\n", if name == "income" { 5 } else { 2 });
+        place.write(&format!("{name}.toml"), format!("{text}{columns}"));
+    };
+    let by_row = "rows_are_individuals = true\n[columns]\n";
+    let income = format!("{by_row}income = {{ role = \"quasi\", hierarchy = {{ range = [1000] }} }}\n");
+    policy("income", "\"mdav\"", &income);
+    policy("median", "{ mdav = { centroid = \"median\" } }", &income);
+    policy("name", "\"mdav\"", &format!("{by_row}name = {{ role = \"quasi\" }}\n"));
+    policy("person", "\"mdav\"", "[columns]\nid = { role = \"individual\" }\nname = { role = \"quasi\" }\n");
+    let warnings = |input: &str, name: &str| {
+        let line = format!("release {input}.csv --policy {name}.toml --to out_{input}_{name}");
+        let out = place.run(&line).exit(0).out;
+        out.lines().filter(|line| line.starts_with("warning ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mean = warnings("far", "income");
+    let told = "warning   one row makes more than half of the mean of `income` in 1 of ";
+    assert!(mean.len() == 1 && mean[0].starts_with(told), "{mean:?}");
+    assert!(!mean[0].contains("987"), "{mean:?}");
+    for (input, name) in [("near", "income"), ("far", "median")] {
+        assert_eq!(warnings(input, name), Vec::<String>::new(), "{input} {name}");
+    }
+    for (input, name, one) in [("far", "name", "row"), ("twice", "person", "individual")] {
+        let mode = warnings(input, name);
+        let told = format!("classes the most frequent value of `name` is that of one {one} alone");
+        assert!(mode.len() == 1 && mode[0].contains(&told), "{mode:?}");
+    }
 }

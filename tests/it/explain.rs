@@ -42,3 +42,54 @@ fn the_page_says_what_the_record_says() {
     std::fs::write(&record, edited).unwrap();
     place.run("explain out").exit(1).says("edited or damaged");
 }
+
+/// The last label of a hierarchy file can say something, so only `*` and NULL are called suppressed.
+#[test]
+fn one_label_for_all_is_told() {
+    let place = Place::new();
+    place.write("in.csv", "q,s\na,x\nb,y\nc,x\nd,y\n");
+    let policy = "k = 2\nrows_are_individuals = true\n[columns]\n\
+                  q = { role = \"quasi\", hierarchy = { file = \"q.csv\" } }\ns = { role = \"quasi\" }\n";
+    place.write("p.toml", policy);
+    for (top, says, page) in [
+        ("T1", "q one label for all: T1", "one label for all: `T1`: level 1 of 1, in every row"),
+        ("T|1", "q one label for all: T|1", "one label for all: `T\\|1`: level 1 of 1, in every row"),
+        ("*", "q suppressed", "nothing: all values are suppressed"),
+    ] {
+        place.write("q.csv", ["a", "b", "c", "d"].map(|value| format!("{value};{top}\n")).concat());
+        let searched = place.run("search in.csv --policy p.toml --top 1").exit(0).out;
+        assert!(searched.contains(&format!("  {says} | s as is")), "{searched}");
+        let released = place.run("release in.csv --policy p.toml --to out --overwrite").exit(0).out;
+        assert!(released.contains(&format!("chosen    {says} | s as is\n")), "{released}");
+        let explained = place.run("explain out").exit(0).out;
+        assert!(explained.contains(&format!("| `q` | quasi | {page} |\n")), "{explained}");
+        let verified = place.run("verify out").exit(0).out;
+        assert!(verified.contains(&format!("coarsest  {says} (1 of 1)\n")), "{verified}");
+        // What every version reads.
+        let record = place.run("explain out --format json").exit(0).json();
+        assert_eq!(record["recoding"]["levels"][0]["by"], serde_json::json!({ "generalizer": "suppress" }));
+    }
+    // Without the rows the record alone speaks.
+    std::fs::remove_file(place.path("out/part-00000.parquet")).unwrap();
+    place.run("explain out").exit(0);
+}
+
+/// What the rows cannot show is the publisher's word, and the page says so.
+#[test]
+fn the_publisher_states() {
+    let place = Place::new();
+    place.parquet("in.parquet", &people(2));
+    place.write("p.toml", POLICY);
+    place.run("release in.parquet --policy p.toml --to out").exit(0);
+    std::fs::remove_file(place.path("out.private.json")).unwrap();
+    let page = place.run("explain out").exit(0).out;
+    for stated in [
+        "The publisher states that the method was `auto`",
+        "- The publisher states that at most 5 % of the rows were left out",
+        "- The publisher states that each row is another person.",
+        "- The publisher states that all rows of a group may share one value of `ward`.",
+        "Left out of the release, as the publisher states:\n",
+    ] {
+        assert!(page.contains(stated), "{stated} is not in {page}");
+    }
+}
