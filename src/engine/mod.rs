@@ -1,6 +1,7 @@
 //! The engine: sessions with bounded memory, scalar functions, class keys.
 
 mod bits;
+pub(crate) mod candidates;
 mod cast_errors;
 pub(crate) mod class_key;
 pub(crate) mod count_classes;

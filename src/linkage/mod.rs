@@ -9,6 +9,10 @@
 //! B RIGHT JOIN A, GROUP BY person -> the fewest matches of a row that matches any
 //! GROUP BY matches           -> people
 //! ```
+//! Where B names its individuals, the rows of a person of A are one person's in B too: its matches
+//! are the individuals who match all of these rows ([`by_all_rows`]). Rows of B without individuals
+//! cannot be intersected so, because each is a row of its own.
+//!
 //! Where B is a release, A is first generalized according to B's record, which an attacker can also
 //! read. Groups of A stream past those of B, which are held in the engine's memory.
 //!
@@ -33,6 +37,7 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlanBuilder, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
+use crate::engine::candidates::{APART, ByRow, Linkable, by_all_rows};
 use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
@@ -69,8 +74,9 @@ pub struct Attack<'a> {
     pub csv: CsvOptions,
 }
 
-/// The result of an attack. An individual with several rows counts by the row with the fewest
-/// matches, ignoring rows without a match.
+/// The result of an attack. The matches of an individual with several rows are the individuals of B
+/// who match all of them; where B names none, it counts by the row with the fewest matches. Rows
+/// without a match are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linked {
     /// The linked columns, and the recoding of A where B is a release.
@@ -84,11 +90,13 @@ pub struct Linked {
     /// The individuals without a match. Where matches are individuals, some of them may match rows
     /// of B without an individual.
     pub unmatched: u64,
+    /// Those of the unmatched whose rows match individuals of B, but no individual all of them.
+    pub apart: u64,
     /// If no individual has a match: the linked columns without a common value; each alone rules
     /// out every match.
     pub never_equal: Vec<String>,
     /// For each sensitive column, the individuals with a row all of whose matches share one
-    /// non-NULL value.
+    /// non-NULL value; of an individual with several rows, those matches that may be its own.
     pub homogeneous: Vec<(String, u64)>,
     /// The rows of A with a value that B's hierarchy file does not have; they match nothing.
     pub uncovered: u64,
@@ -134,12 +142,14 @@ impl Linked {
 /// individuals.
 pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let mut linked = link_on(run, attack).await?;
-    if linked.matched() > 0 {
+    if linked.matched() + linked.apart > 0 {
         return Ok(linked);
     }
     for (name, _) in &linked.on {
         let (on, is_only) = (std::slice::from_ref(name), linked.on.len() == 1);
-        if is_only || link_on(run, &Attack { on, csv: attack.csv.clone(), ..*attack }).await?.matched() == 0 {
+        let attack = Attack { on, csv: attack.csv.clone(), ..*attack };
+        let is_met = |linked: &Linked| linked.matched() + linked.apart > 0;
+        if is_only || !is_met(&link_on(run, &attack).await?) {
             linked.never_equal.push(name.clone());
         }
     }
@@ -190,7 +200,13 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
     let sensitive = sensitive(attack, &on, public.as_ref());
     let (mut recoded, mut are_assigned, mut read_alone) = (Vec::new(), false, Vec::new());
-    let joined = if value_types.iter().any(Option::is_some) {
+    let found = if value_types.iter().any(Option::is_some) {
+        if attack.individual_of_table.is_some() {
+            return Err(Error::policy(format!(
+                "--individual-of-b: the classes of {} show regions or centroids, whose rows are counted; leave it out",
+                names.1
+            )));
+        }
         let columns = regions::columns(&on, &recoding, &list, names.0)?;
         let by = |name| public.as_ref().and_then(|public| public.recoding.descriptor(name));
         recoded.extend(on.iter().map(|name| (name.clone(), by(name).map(|by| by.to_string()))));
@@ -199,7 +215,7 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
             regions::Classes::read(&session, groups, columns, sensitive.len(), private.as_ref(), &recoding)
                 .await?;
         (are_assigned, read_alone) = (classes.are_assigned(), classes.read_alone());
-        classes.found_by(list, attack.individual)?
+        found(classes.found_by(list, attack.individual)?, attack, &sensitive, None)?
     } else {
         let mut keys = Vec::new();
         for name in &on {
@@ -207,15 +223,16 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
             keys.extend(key);
             recoded.push((name.clone(), by));
         }
-        joined(&session, list, table, &keys, attack, &sensitive)?
+        let sides = sides(&list, &table, &keys, attack);
+        found(joined(&session, list, table, &keys, attack, &sensitive)?, attack, &sensitive, sides)?
     };
-    let found = found(joined, attack, &sensitive)?;
     let mut linked = Linked {
         on: recoded,
         unused,
         read_alone,
         matches: BTreeMap::new(),
         unmatched: 0,
+        apart: 0,
         never_equal: Vec::new(),
         homogeneous: sensitive.into_iter().map(|name| (name, 0)).collect(),
         uncovered: 0,
@@ -247,7 +264,7 @@ const PERSON: &str = "kanon_person";
 const ROWS: &str = "kanon_rows";
 const MATCHES: &str = "kanon_matches";
 const COVERED: &str = "kanon_covered";
-const COUNTS: [&str; 3] = ["kanon_people", "kanon_nobody", "kanon_uncovered"];
+const COUNTS: [&str; 4] = ["kanon_people", "kanon_nobody", "kanon_uncovered", APART];
 
 /// Returns the names of one side's key columns; the last one holds whether hierarchy files have all
 /// values of the row.
@@ -309,7 +326,7 @@ fn groups_of_table(
 ) -> Result<DataFrame> {
     let names = key_names("b", keys);
     let hashes = numbered("hash", sensitive.len());
-    let of_keys = keys.iter().map(JoinKey::of_table).chain([lit(true)]);
+    let of_keys = keys_of_table(keys).into_iter();
     let of_keys = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
     let groups = hashed_groups(table, of_keys, attack, sensitive)?;
     // A group may hold only rows without an individual: it has no match, but its sensitive values
@@ -325,11 +342,40 @@ fn groups_of_table(
     groups.select(columns).context(DOING)
 }
 
+/// Returns the keys of a row of A, and whether hierarchy files have all its values.
+fn keys_of_list(keys: &[JoinKey]) -> Vec<Expr> {
+    let covered = keys.iter().filter_map(JoinKey::covered).reduce(Expr::and).unwrap_or(lit(true));
+    keys.iter().map(JoinKey::of_list).chain([covered]).collect()
+}
+
+/// Returns the keys of a row of B, with `true` for those of A that hierarchy files have.
+fn keys_of_table(keys: &[JoinKey]) -> Vec<Expr> {
+    keys.iter().map(JoinKey::of_table).chain([lit(true)]).collect()
+}
+
+/// Returns both tables where both name their individuals, so that several rows of one are looked at
+/// together.
+fn sides(
+    list: &DataFrame,
+    table: &DataFrame,
+    keys: &[JoinKey],
+    attack: &Attack<'_>,
+) -> Option<[Linkable; 2]> {
+    let side = |rows: &DataFrame, keys: Vec<Expr>, individual: &str| Linkable {
+        rows: rows.logical_plan().clone(),
+        keys,
+        individual: column(individual),
+    };
+    Some([
+        side(list, keys_of_list(keys), attack.individual?),
+        side(table, keys_of_table(keys), attack.individual_of_table?),
+    ])
+}
+
 /// Builds the groups of A: keys, the individual where a column names one, and rows.
 fn groups_of_list(list: DataFrame, keys: &[JoinKey], individual: Option<&str>) -> Result<DataFrame> {
     let names = key_names("a", keys);
-    let covered = keys.iter().filter_map(JoinKey::covered).reduce(Expr::and).unwrap_or(lit(true));
-    let of_keys = keys.iter().map(JoinKey::of_list).chain([covered]);
+    let of_keys = keys_of_list(keys).into_iter();
     let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
     columns.extend(individual.map(|name| column(name).alias(PERSON)));
     let groups = [all(&names), individual.map(|_| column(PERSON)).into_iter().collect()].concat();
@@ -356,18 +402,25 @@ fn joined(
 }
 
 /// Builds the plan of the attack from the groups of A with what they match: matches (NULL for
-/// none), individuals, rows without an individual, uncovered rows, and for each sensitive column
-/// the individuals for whom all matching rows share a value.
-fn found(joined: DataFrame, attack: &Attack<'_>, sensitive: &[String]) -> Result<DataFrame> {
+/// none), individuals, rows without an individual, uncovered rows, individuals whose rows match no
+/// one together, and for each sensitive column the individuals for whom all matching rows share a
+/// value. `sides` are given to look at several rows of an individual together.
+fn found(
+    joined: DataFrame,
+    attack: &Attack<'_>,
+    sensitive: &[String],
+    sides: Option<[Linkable; 2]>,
+) -> Result<DataFrame> {
     let shared = numbered("shared", sensitive.len());
     let covered = column(format!("{COVERED}_a"));
     let uncovered = when(covered, lit(0i64)).otherwise(column(ROWS)).context(DOING)?;
-    let [of_individuals, of_unnamed, of_uncovered] = COUNTS;
+    let [of_individuals, of_unnamed, of_uncovered, apart] = COUNTS;
     let mut columns = vec![column(MATCHES), uncovered.alias(of_uncovered)];
     columns.extend(all(&shared));
     let each = match attack.individual {
         None => {
-            columns.extend([column(ROWS).alias(of_individuals), lit(0i64).alias(of_unnamed)]);
+            let none = |name: &str| lit(0i64).alias(name);
+            columns.extend([column(ROWS).alias(of_individuals), none(of_unnamed), none(apart)]);
             joined.select(columns).context(DOING)?
         }
         Some(_) => {
@@ -377,8 +430,13 @@ fn found(joined: DataFrame, attack: &Attack<'_>, sensitive: &[String]) -> Result
             least.extend(shared.iter().map(|name| max(column(name)).alias(name)));
             let rows = joined.select(columns).context(DOING)?;
             let each = rows.aggregate(vec![column(PERSON)], least).context(DOING)?;
+            let each = match sides {
+                None => each.with_column(apart, lit(0i64)).context(DOING)?,
+                Some(sides) => together(each, sides, sensitive, &shared)?,
+            };
             let unnamed = when(column(PERSON).is_null(), column(ROWS)).otherwise(lit(0i64)).context(DOING)?;
-            let mut columns = vec![column(MATCHES), column(of_uncovered), unnamed.alias(of_unnamed)];
+            let unnamed = unnamed.alias(of_unnamed);
+            let mut columns = vec![column(MATCHES), column(of_uncovered), unnamed, column(apart)];
             columns.push(flag(column(PERSON).is_not_null())?.alias(of_individuals));
             columns.extend(all(&shared));
             each.select(columns).context(DOING)?
@@ -392,13 +450,27 @@ fn found(joined: DataFrame, attack: &Attack<'_>, sensitive: &[String]) -> Result
     each.aggregate(vec![column(MATCHES)], sums).context(DOING)
 }
 
+/// Counts people with several rows by all of them.
+fn together(
+    people: DataFrame,
+    [a, b]: [Linkable; 2],
+    sensitive: &[String],
+    learnt: &[String],
+) -> Result<DataFrame> {
+    let (state, people) = people.into_parts();
+    let by_row = ByRow { people, person: PERSON, matches: MATCHES, learnt };
+    let values = sensitive.iter().map(column).collect();
+    let [secret, _] = random_keys(DOING)?;
+    Ok(DataFrame::new(state, by_all_rows(by_row, a, b, values, secret).context(DOING)?))
+}
+
 impl Linked {
     /// Adds rows of the plan.
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let wrong = || Error::internal("linkage: a count is not a BIGINT");
         let numbers = batch.columns().iter().map(|array| array.as_primitive_opt::<Int64Type>());
         let numbers = numbers.collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
-        let [matches, individuals, unnamed, uncovered, homogeneous @ ..] = numbers.as_slice() else {
+        let [matches, individuals, unnamed, uncovered, apart, homogeneous @ ..] = numbers.as_slice() else {
             return Err(wrong());
         };
         for row in 0..batch.num_rows() {
@@ -411,6 +483,7 @@ impl Linked {
             }
             self.rows_without_individual += at(unnamed)?;
             self.uncovered += at(uncovered)?;
+            self.apart += at(apart)?;
             for (all, array) in self.homogeneous.iter_mut().zip(homogeneous) {
                 all.1 += at(array)?;
             }

@@ -9,8 +9,9 @@
 //! of `a`; with `individual` its distinct values, each counted by its row with the fewest matches,
 //! ignoring rows without a match), and for each sensitive column `learnt_<column>` (BIGINT: the
 //! individuals with a row all of whose matches share one value). With `individual_of_b`, matches
-//! are distinct individuals of `b`; a row of `b` with a NULL individual is not a match, but its
-//! sensitive values can be learnt. Values are compared as they are: to attack a release, generalize
+//! are distinct individuals of `b`, and those of an individual of `a` with several rows are who
+//! matches all of its rows that match anybody (0 if nobody does); a row of `b` with a NULL individual
+//! is not a match, but its sensitive values can be learnt. Values are compared as they are: to attack a release, generalize
 //! `a` as it was, or use `kanon link`, which does so by the release's record and also knows regions.
 //! A match is not a proof: an individual who is not in `b` may
 //! match others.
@@ -25,6 +26,9 @@ use super::arguments::Arguments;
 use super::distinct_counts::{ROWS, distinct, distinct_counts, known};
 use super::two_tables::compared_columns;
 use crate::doc::Doc;
+use crate::engine::candidates::{ByRow, Linkable, by_all_rows};
+use crate::engine::functions::random_keys;
+use crate::engine::into_engine;
 use crate::sql::udaf::compared_column as compared;
 
 /// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
@@ -53,8 +57,6 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     call.finish(&["individual", "individual_of_b", "sensitive"])?;
 
     let (of_a, of_b) = compared_columns(&mut call, &arguments, [(&a, "a"), (&b, "b")])?;
-    let of_a: Vec<Expr> =
-        of_a.into_iter().enumerate().map(|(at, key)| key.alias(format!("a_{at}"))).collect();
     let keys =
         |prefix: &str| (0..arguments.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
 
@@ -66,9 +68,23 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let before = usize::from(individual_of_b.is_some());
     let values = individual_of_b.iter().chain(sensitive.iter().map(|(_, value)| value));
     let values = values.map(|value| compared(value.clone(), b.schema())).collect::<Result<Vec<Expr>>>()?;
+    // Where both tables name individuals, several rows of one are looked at together.
+    let sides = match (&individual, values.split_first()) {
+        (Some(of_a_row), Some((of_b_row, values))) if individual_of_b.is_some() => {
+            let side = |rows: &LogicalPlan, keys: &[Expr], individual: Expr| Linkable {
+                rows: rows.clone(),
+                keys: keys.to_vec(),
+                individual,
+            };
+            let of_a_row = compared(of_a_row.clone(), a.schema())?;
+            let sides = [side(&a, &of_a, of_a_row), side(&b, &of_b, of_b_row.clone())];
+            Some((sides, values.to_vec()))
+        }
+        _ => None,
+    };
     let groups = distinct_counts(b, "b", of_b, values)?;
 
-    let mut columns = of_a;
+    let mut columns: Vec<Expr> = of_a.into_iter().zip(keys("a")).map(|(key, name)| key.alias(name)).collect();
     columns.extend(match &individual {
         Some(individual) => Some(compared(individual.clone(), a.schema())?.alias("who")),
         None => None,
@@ -102,6 +118,12 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
                 .map(|at| max(column(&format!("learnt_{at}"))).alias(format!("of_person_{at}"))),
         );
         each = each.aggregate(vec![column("who")], of_person)?;
+        if let Some(([a, b], values)) = sides {
+            let learnt: Vec<String> = (0..sensitive.len()).map(|at| format!("of_person_{at}")).collect();
+            let by_row = ByRow { people: each.build()?, person: "who", matches: "fewest", learnt: &learnt };
+            let [secret, _] = random_keys("link").map_err(into_engine)?;
+            each = LogicalPlanBuilder::from(by_all_rows(by_row, a, b, values, secret)?);
+        }
         let mut columns = vec![zero(column("fewest"))?.alias(MATCHES)];
         columns.extend(
             (0..sensitive.len()).map(|at| column(&format!("of_person_{at}")).alias(format!("learnt_{at}"))),
