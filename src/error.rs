@@ -99,13 +99,21 @@ impl Code {
     }
 }
 
-/// An error of a [`Kind`]; its text is safe to log.
+/// An error of a [`Kind`]; its text is safe to log. It may be the first one of several that a run
+/// found together; its text then has a line for each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", lines(.message, .beside))]
 pub struct Error {
     kind: Kind,
     code: Option<Code>,
     message: String,
+    /// Those found beside this one; they have none beside them.
+    beside: Vec<Error>,
+}
+
+fn lines(first: &str, beside: &[Error]) -> String {
+    let beside = beside.iter().map(Error::message);
+    std::iter::once(first).chain(beside).collect::<Vec<_>>().join("\n")
 }
 
 /// The result of every fallible function of this crate.
@@ -144,13 +152,22 @@ impl Error {
     }
 
     fn new(kind: Kind, message: impl Display) -> Self {
-        Self { kind, code: None, message: message.to_string() }
+        Self { kind, code: None, message: message.to_string(), beside: Vec::new() }
     }
 
     /// Creates the data error of an operation on a file that failed.
     pub fn from_io(error: &io::Error) -> Self {
         Self::of_system(error)
             .unwrap_or_else(|| Self { code: Code::from_io(error.kind()), ..Self::data(of_file(error)) })
+    }
+
+    /// Creates the error of a file of a policy, or of the policy, that cannot be read: of data where it
+    /// is not there, as for every file that a command names, else of the policy.
+    pub fn of_policy_file(error: &io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Self::from_io(error),
+            _ => Self::policy(of_file(error)),
+        }
     }
 
     /// Creates the data error for the operating system's error that caused an error; `None` if the
@@ -194,16 +211,46 @@ impl Error {
         }
     }
 
+    /// Returns the text of this error alone.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns this error and those that were found beside it.
+    pub fn each(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.beside)
+    }
+
+    /// Adds an error, with those beside it, that was found in the same run.
+    #[must_use]
+    pub fn beside(mut self, mut other: Self) -> Self {
+        let more = std::mem::take(&mut other.beside);
+        self.beside.push(other);
+        self.beside.extend(more);
+        self
+    }
+
+    /// Changes this error and those beside it.
+    #[must_use]
+    pub fn map_each(self, change: impl Fn(Self) -> Self) -> Self {
+        let beside = self.beside.into_iter().map(&change).collect();
+        Self { beside, ..change(Self { beside: Vec::new(), ..self }) }
+    }
+
     /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Turns a data error into a policy error, for a policy that does not fit the data. Other kinds
-    /// stay.
+    /// stay, and so does the error of a file that is not there.
     #[must_use]
     pub fn of_policy(self) -> Self {
-        if self.kind == Kind::Data { Self { kind: Kind::Policy, ..self } } else { self }
+        self.map_each(|one| match (one.kind, one.code) {
+            (_, Some(Code::NotFound)) => one,
+            (Kind::Data, _) => Self { kind: Kind::Policy, ..one },
+            _ => one,
+        })
     }
 
     /// Appends text to the message.
@@ -215,7 +262,49 @@ impl Error {
     /// Prefixes the message with its place: `place: message`.
     #[must_use]
     pub fn at(self, place: impl Display) -> Self {
-        Self { message: format!("{place}: {}", self.message), ..self }
+        self.map_each(|one| Self { message: format!("{place}: {}", one.message), ..one })
+    }
+}
+
+/// The errors that a run finds before it stops.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Option<Error>);
+
+impl Errors {
+    /// Keeps the error of a result; returns the value otherwise.
+    pub(crate) fn value_of<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
+    }
+
+    /// Keeps an error.
+    pub(crate) fn add(&mut self, error: Error) {
+        self.0 = Some(match self.0.take() {
+            Some(first) => first.beside(error),
+            None => error,
+        });
+    }
+
+    /// Keeps the error of a result; returns the value, if there is one, otherwise.
+    pub(crate) fn found<T>(&mut self, result: Result<Option<T>>) -> Option<T> {
+        self.value_of(result).flatten()
+    }
+
+    /// Ends a stage: later ones need what it found.
+    ///
+    /// # Errors
+    /// The first error that was kept, with the others beside it.
+    pub(crate) fn end_of_stage(&mut self) -> Result<()> {
+        self.0.take().map_or(Ok(()), Err)
+    }
+
+    /// Collects values.
+    ///
+    /// # Errors
+    /// The first error, with all others beside it.
+    pub(crate) fn of<T>(results: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
+        let mut errors = Self::default();
+        let values = results.into_iter().filter_map(|result| errors.value_of(result)).collect();
+        errors.end_of_stage().map(|()| values)
     }
 }
 
@@ -303,6 +392,26 @@ mod tests {
         ]
         .map(Kind::exit_code);
         assert_eq!(codes, [1, 2, 3, 4, 130]);
+    }
+
+    #[test]
+    fn several_errors_are_one_with_a_line_for_each() {
+        let mut errors = Errors::default();
+        assert_eq!(errors.value_of(Ok(1)), Some(1));
+        assert_eq!(errors.end_of_stage(), Ok(()));
+        for why in ["a", "b"] {
+            assert_eq!(errors.value_of(Err::<u8, _>(Error::policy(why))), None);
+        }
+        let rest = Error::data("c").beside(Error::data("d"));
+        errors.add(rest.coded(Code::NotFound));
+        let all = errors.end_of_stage().unwrap_err().at("here");
+        assert_eq!(all.to_string(), "here: a\nhere: b\nhere: c\nhere: d");
+        assert_eq!((all.message(), all.kind(), all.code()), ("here: a", Kind::Policy, "policy"));
+        assert_eq!(Errors::of([Ok(1), Ok(2)]), Ok(vec![1, 2]));
+        let found = Errors::of([Ok(1), Err(Error::policy("a")), Err(Error::policy("b"))]);
+        assert_eq!(found.unwrap_err().to_string(), "a\nb");
+        let codes: Vec<&str> = all.each().map(Error::code).collect();
+        assert_eq!(codes, ["policy", "policy", "not_found", "data"]);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use chrono::NaiveDate;
 use toml::{Table, Value};
 
+use super::key_tables::{Key, TOP};
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Errors, Result, closest, nearest};
 use crate::generalize::clip::Clip;
 use crate::measure::{LOSSES, LossRow};
 use crate::parameter::{Kind, Parameter, Setting, of_level, of_node, toml_key};
@@ -20,13 +21,31 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(path: String, table: Table, known: &[&str], later: &[&str]) -> Result<Self> {
-        match table.keys().map(String::as_str).find(|key| !known.contains(key)) {
-            None => Ok(Self { path, table }),
-            Some(key) if later.contains(&key) => Err(Error::policy("not supported yet").at(join(&path, key))),
-            Some(key) => {
-                Err(Error::policy(format!("unknown key; {}", nearest(key, known))).at(join(&path, key)))
+        let mut wrong = Errors::default();
+        let keys = Self::known(path, table, known, later, &mut wrong);
+        wrong.end_of_stage().map(|()| keys)
+    }
+
+    /// Takes the known keys, and adds an error for each of the others.
+    pub(super) fn known(
+        path: String,
+        mut table: Table,
+        known: &[&str],
+        later: &[&str],
+        wrong: &mut Errors,
+    ) -> Self {
+        table.retain(|key, _| {
+            let is_known = known.contains(&key);
+            if !is_known {
+                let why = match later.contains(&key) {
+                    true => "not supported yet".to_owned(),
+                    false => unknown(&path, key, known),
+                };
+                wrong.add(Error::policy(why).at(join(&path, key)));
             }
-        }
+            is_known
+        });
+        Self { path, table }
     }
 
     /// Takes the value of `key`, if the file has it, and adds its place to an error of `read`.
@@ -49,6 +68,17 @@ impl Keys {
         }
         Ok(settings)
     }
+}
+
+/// Says what to do about a key that a table does not have.
+fn unknown(path: &str, key: &str, known: &[&str]) -> String {
+    // Tables have places of their own.
+    let is_of_top = |top: &Key| top.name == key && !top.summary.starts_with("`[");
+    if path.is_empty() || closest(key, known).is_some() || !TOP.iter().any(is_of_top) {
+        return format!("unknown key; {}", nearest(key, known));
+    }
+    "unknown key; it is a key of the policy itself: write it above all tables, for instance below `k = ...`"
+        .to_owned()
 }
 
 /// Joins `path.key`, with quotes where TOML needs them.
@@ -308,10 +338,15 @@ pub(super) fn delimiter(value: Value) -> Result<u8> {
     }
 }
 
+/// Returns whether a column's role is `?`.
+pub(super) fn is_undecided(column: &Value) -> bool {
+    column.get("role").and_then(Value::as_str) == Some("?")
+}
+
 /// Checks that no more than one column is undecided; its own line says so of one.
 pub(super) fn all_are_decided(columns: &Table) -> Result<()> {
-    let is_open = |(_, column): &(&String, &Value)| column.get("role").and_then(Value::as_str) == Some("?");
-    let open: Vec<&str> = columns.iter().filter(is_open).map(|(name, _)| name.as_str()).collect();
+    let open = columns.iter().filter(|(_, column)| is_undecided(column));
+    let open: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
     match open.as_slice() {
         [] | [_] => Ok(()),
         open => {

@@ -6,6 +6,7 @@
 //! again.
 
 pub mod cell_forms;
+mod column;
 mod csv_options;
 pub mod key_tables;
 mod keys;
@@ -20,6 +21,7 @@ mod resolve;
 #[cfg(test)]
 mod resolve_tests;
 mod rule;
+mod set_key;
 mod spec;
 #[cfg(test)]
 mod spec_tests;
@@ -35,11 +37,12 @@ pub use csv_options::{CsvOptions, CsvType};
 pub use keys::parse_day;
 pub use promises::Promises;
 pub use resolve::protects_column;
+pub use set_key::SetKey;
 pub use spec::{ColumnSpec, EarlierColumn, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
-use crate::error::{Code, Error, Result, nearest, of_file};
+use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::lattice::{Effort, Options};
@@ -249,7 +252,7 @@ pub trait Files: Sync {
     /// Reads the text of the file that the policy calls `name`.
     ///
     /// # Errors
-    /// A policy error when it cannot be read.
+    /// A data error when it is not there, else a policy error when it cannot be read.
     fn read(&self, name: &str) -> Result<String>;
 
     /// Returns the path of the population that the policy calls `name`.
@@ -303,12 +306,14 @@ impl Files for Folder {
 
     fn read(&self, name: &str) -> Result<String> {
         let path = self.0.join(name);
-        let refused = |why: String| Error::policy(format!("hierarchy file {}: {why}", path.display()));
-        let facts = std::fs::metadata(&path).map_err(|error| refused(of_file(&error)))?;
+        let refused = |error: Error| error.at(format!("hierarchy file {}", path.display()));
+        let unread = |error: std::io::Error| refused(Error::of_policy_file(&error));
+        let facts = std::fs::metadata(&path).map_err(unread)?;
         if !facts.is_file() && !facts.is_dir() {
-            return Err(refused("expected a plain file, found a pipe, a socket or a device".to_owned()));
+            let why = "expected a plain file, found a pipe, a socket or a device";
+            return Err(refused(Error::policy(why)));
         }
-        std::fs::read_to_string(&path).map_err(|error| refused(of_file(&error)))
+        std::fs::read_to_string(&path).map_err(unread)
     }
 }
 

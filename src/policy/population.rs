@@ -33,9 +33,9 @@ impl PolicySpec {
             |required: &&Required| required.make().is_ok_and(|model| model.needs() == Needs::Population);
         match (self.required.iter().find(reads), &self.population) {
             (Some(required), None) => Err(Error::policy(format!(
-                "`{}` compares with a population, but the policy names none; add the line `population = \"census.parquet\"` \
-                 above `[columns]`",
-                required.model
+                "`{}` compares with a population, but the policy names none; add the line `population = \"census.parquet\"` {}",
+                required.model,
+                self.above_tables()
             ))
             .at(required.place())),
             (None, Some(_)) => {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use arrow::datatypes::{DataType, Schema};
 
 use super::keys::join;
-use super::no_column;
 use super::spec::{ColumnSpec, PolicySpec};
+use super::{no_column, one_name_each};
 use crate::error::{Error, Result};
 
 impl PolicySpec {
@@ -26,6 +26,7 @@ impl PolicySpec {
     pub fn relative_columns(&self, schema: &Schema) -> Result<BTreeMap<String, String>> {
         let relative = self.days_since();
         if !relative.is_empty() {
+            one_name_each(schema)?;
             self.check_names(schema)?;
         }
         for (name, other) in &relative {

@@ -9,7 +9,7 @@ use super::keys::{Keys, expected, join, level, some, string, words};
 use super::spec::PolicySpec;
 use crate::decimal::Decimal;
 use crate::doc::find;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Errors, Result, nearest};
 use crate::model::{self, ClassModel, MODELS, Needs, Requirement, SensitiveColumn, k_anonymity};
 use crate::parameter::Setting;
 use crate::role::Role;
@@ -132,25 +132,31 @@ impl PolicySpec {
     /// A policy error that names the requirement.
     pub fn requirements(&self) -> Result<Vec<Requirement>> {
         let mut requirements: Vec<Requirement> = Vec::new();
+        let mut wrong = Errors::default();
         for required in &self.required {
-            let model = required.make()?;
-            let sensitive = match model.needs().reads_column() {
-                false => None,
-                true => Some(
-                    SensitiveColumn::new(self.looked_at(required)?)
-                        .at_level(required.level.unwrap_or(0))
-                        .only(required.values.clone())
-                        .reading(model.needs().facts()),
-                ),
-            };
-            let requirement = Requirement::new(model, sensitive).over(self.over(required)?);
+            let Some(requirement) = wrong.value_of(self.requirement(required)) else { continue };
             if requirements.iter().any(|other| other.is_like(&requirement)) {
                 let why = format!("`{}` is required twice for the same columns; keep one", required.model);
-                return Err(Error::policy(why).at(required.place()));
+                wrong.add(Error::policy(why).at(required.place()));
             }
             requirements.push(requirement);
         }
-        Ok(requirements)
+        wrong.end_of_stage().map(|()| requirements)
+    }
+
+    /// Makes a model with its columns.
+    fn requirement(&self, required: &Required) -> Result<Requirement> {
+        let model = required.make()?;
+        let sensitive = match model.needs().reads_column() {
+            false => None,
+            true => Some(
+                SensitiveColumn::new(self.looked_at(required)?)
+                    .at_level(required.level.unwrap_or(0))
+                    .only(required.values.clone())
+                    .reading(model.needs().facts()),
+            ),
+        };
+        Ok(Requirement::new(model, sensitive).over(self.over(required)?))
     }
 
     /// Returns the subset of the quasi-identifiers that a requirement names.

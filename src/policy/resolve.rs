@@ -6,9 +6,9 @@ use arrow::datatypes::{DataType, Schema};
 
 use super::keys::{join, some};
 use super::required::Required;
-use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
+use super::spec::{ColumnSpec, HierarchySpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
-use crate::error::{Code, Error, Result, nearest};
+use crate::error::{Code, Error, Errors, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
 use crate::method::{self, MethodRow, MethodSpec, anatomy, shows_centroids, shows_regions};
@@ -36,24 +36,29 @@ impl PolicySpec {
     /// Resolves the policy for a table with this schema; hierarchy files are read from `files`.
     ///
     /// # Errors
-    /// A policy error that names the key and what to do; a data error when the table has two
-    /// columns of one name or a column's type does not fit its hierarchy.
+    /// A policy error that names the key and what to do, with others that were found beside it; a data
+    /// error when the table has two columns of one name or a column's type does not fit its hierarchy.
     pub fn resolve(&self, schema: &Schema, files: &dyn Files) -> Result<Policy> {
-        self.check_names(schema)?;
-        self.check_earlier(schema)?;
-        self.check_roles_are_complete(schema)?;
-        let requirements = self.requirements()?;
-        self.check_homogeneity(&requirements)?;
-        self.check_objective()?;
-        for column in &self.columns {
-            check_type(column, type_of(schema, column)?)?;
+        one_name_each(schema)?;
+        let mut wrong = Errors::default();
+        wrong.value_of(self.check_names(schema));
+        wrong.value_of(self.check_earlier(schema));
+        wrong.value_of(self.check_roles_are_complete(schema));
+        let requirements = wrong.value_of(self.requirements()).unwrap_or_default();
+        if requirements.len() == self.required.len() {
+            wrong.value_of(self.check_homogeneity(&requirements));
         }
-        let sensitive_hierarchies = self.sensitive_hierarchies(schema, files)?;
-        let requirements = self.with_hierarchies(requirements, schema, &sensitive_hierarchies)?;
+        wrong.value_of(self.check_objective());
+        wrong.end_of_stage()?;
+        let typed = |column| check_type(column, type_of(schema, column)?);
+        Errors::of(self.columns.iter().map(typed))?;
+        let sensitive_hierarchies = wrong.value_of(self.sensitive_hierarchies(schema, files));
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
-        let quasi = quasi
-            .map(|column| column.resolve(type_of(schema, column)?, files, &self.method))
-            .collect::<Result<Vec<_>>>()?;
+        let quasi = quasi.map(|column| column.resolve(type_of(schema, column)?, files, &self.method));
+        let quasi = wrong.value_of(Errors::of(quasi)).unwrap_or_default();
+        let sensitive_hierarchies = sensitive_hierarchies.unwrap_or_default();
+        wrong.end_of_stage()?;
+        let requirements = self.with_hierarchies(requirements, schema, &sensitive_hierarchies)?;
         self.check_written_names(&quasi)?;
         let levels: Vec<_> = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.levels)).collect();
         match method::row(&self.method.name) {
@@ -129,16 +134,16 @@ impl PolicySpec {
         schema: &Schema,
         files: &dyn Files,
     ) -> Result<BTreeMap<String, Hierarchy>> {
-        let mut hierarchies = BTreeMap::new();
-        for column in self.columns.iter().filter(|column| column.role == Role::Sensitive) {
-            let Some(hierarchy) = &column.hierarchy else { continue };
+        let sensitive = self.columns.iter().filter(|column| column.role == Role::Sensitive);
+        let with_hierarchy = sensitive.filter_map(|column| Some((column, column.hierarchy.as_ref()?)));
+        let read = |(column, hierarchy): (&ColumnSpec, &HierarchySpec)| {
             if hierarchy.merge().is_some() {
                 let why = "`merge` is for quasi-identifiers; a sensitive column is released as it is";
                 return Err(Error::policy(why).at(join(&column.path(), "hierarchy")));
             }
-            hierarchies.insert(column.name.clone(), column.levels(type_of(schema, column)?, files)?);
-        }
-        Ok(hierarchies)
+            Ok((column.name.clone(), column.levels(type_of(schema, column)?, files)?))
+        };
+        Ok(Errors::of(with_hierarchy.map(read))?.into_iter().collect())
     }
 
     fn type_named<'a>(&self, schema: &'a Schema, name: &str) -> Result<&'a DataType> {
@@ -181,7 +186,7 @@ impl PolicySpec {
             }
             Ok(Requirement { sensitive: Some(column), ..requirement })
         };
-        requirements.into_iter().zip(&self.required).map(complete).collect()
+        Errors::of(requirements.into_iter().zip(&self.required).map(complete))
     }
 
     /// Checks that the ends of intervals, written as columns, have no name of another released column.
@@ -201,12 +206,10 @@ impl PolicySpec {
     }
 
     pub(super) fn check_names(&self, schema: &Schema) -> Result<()> {
-        one_name_each(schema)?;
         let names: HashSet<&String> = schema.fields().iter().map(|field| field.name()).collect();
-        match self.columns.iter().find(|column| !names.contains(&column.name)) {
-            None => Ok(()),
-            Some(column) => Err(no_column(schema, &column.name).at(column.path())),
-        }
+        let missing = self.columns.iter().filter(|column| !names.contains(&column.name));
+        let missing = missing.map(|column| Err(no_column(schema, &column.name).at(column.path())));
+        Errors::of(missing).map(|_: Vec<()>| ())
     }
 
     /// Checks that the columns are those of the earlier release whose recoding is applied: of the
@@ -237,11 +240,12 @@ impl PolicySpec {
         if let ([first, ..], false) = (missing.as_slice(), self.others_are_dropped) {
             return Err(Error::policy(format!(
                 "{} of the input without a role: {}; give each a line such as `{} = {{ role = \"...\" }}` ({}), \
-                 or leave them out with the line `others = \"drop\"` above `[columns]`",
+                 or leave them out with the line `others = \"drop\"` {}",
                 plural(missing.len() as u64, "column", "columns"),
                 some(&missing),
                 join("", first),
                 Role::ALL.map(|(_, word)| word).join(", "),
+                self.above_tables(),
             ))
             .at("columns")
             .coded(Code::OtherColumns));
@@ -255,6 +259,7 @@ impl PolicySpec {
     /// Checks that each sensitive column has a model that looks at it, or is accepted without one.
     fn check_homogeneity(&self, requirements: &[Requirement]) -> Result<()> {
         let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
+        let mut wrong = Errors::default();
         for accepted in &self.accept_homogeneity {
             if !sensitive.contains(&accepted.as_str()) {
                 let why = match self.column(accepted) {
@@ -266,40 +271,51 @@ impl PolicySpec {
                         format!("unknown sensitive column `{accepted}`; {}", nearest(accepted, &sensitive))
                     }
                 };
-                return Err(Error::policy(why).at("accept_homogeneity"));
+                wrong.add(Error::policy(why).at("accept_homogeneity"));
             }
         }
-        let open = self.columns.iter().find(|column| {
-            let open = !protects_column(requirements, &column.name)
-                && !self.accept_homogeneity.contains(&column.name);
-            column.role == Role::Sensitive && open
-        });
-        match open {
-            None => Ok(()),
-            Some(column) => {
-                let looks = |one: &&Requirement| {
-                    one.sensitive.as_ref().is_some_and(|looked| looked.name() == column.name)
-                };
-                let too_weak = requirements.iter().find(looks).map(|one| match one.is_over_all_quasi() {
-                    true => one.why_vacuous().map(|why| why + "; ").unwrap_or_default(),
-                    false => format!(
-                        "{} holds over a subset of the quasi-identifiers, which does not protect the column; ",
-                        one.text()
-                    ),
-                });
-                Err(Error::policy(format!(
+        let is_open = |column: &&ColumnSpec| {
+            column.role == Role::Sensitive
+                && !protects_column(requirements, &column.name)
+                && !self.accept_homogeneity.contains(&column.name)
+        };
+        for column in self.columns.iter().filter(is_open) {
+            let looks = |one: &&Requirement| {
+                one.sensitive.as_ref().is_some_and(|looked| looked.name() == column.name)
+            };
+            let too_weak = requirements.iter().find(looks).map(|one| match one.is_over_all_quasi() {
+                true => one.why_vacuous().map(|why| why + "; ").unwrap_or_default(),
+                false => format!(
+                    "{} holds over a subset of the quasi-identifiers, which does not protect the column; ",
+                    one.text()
+                ),
+            });
+            let accepted: Vec<&String> = self.accept_homogeneity.iter().chain([&column.name]).collect();
+            let place = match self.accept_homogeneity.as_slice() {
+                [] => self.above_tables(),
+                _ => "in place of the one that is there".to_owned(),
+            };
+            wrong.add(
+                Error::policy(format!(
                     "{}no model protects this sensitive column: when all rows of a class share one value of it, \
                      anyone who knows that a person is in the class learns the value (homogeneity); require \
                      variety with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = {:?}`, accept \
-                     it with the line `accept_homogeneity = {:?}` above `[columns]`, or do not release the \
-                     column",
+                     it with the line `accept_homogeneity = {accepted:?}` {place}, or do not release the column",
                     too_weak.unwrap_or_default(),
                     column.name,
-                    [&column.name],
                 ))
-                .at(column.path()))
-            }
+                .at(column.path()),
+            );
         }
+        wrong.end_of_stage()
+    }
+
+    /// Says where in the policy a key of its own goes.
+    pub(super) fn above_tables(&self) -> String {
+        let k = self.required.iter().find(|required| required.path.is_none());
+        let k = k.and_then(|required| required.parameters.first());
+        let below = k.map(|(name, k)| format!(", for instance below `{name} = {k}`")).unwrap_or_default();
+        format!("above all tables{below}")
     }
 
     pub(super) fn with_role(&self, role: Role) -> impl Iterator<Item = &str> {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use toml::{Table, Value};
 
 use super::csv_options::{CsvOptions, CsvType};
-use super::key_tables::{COLUMN, TOP, names};
+use super::key_tables::{TOP, names};
 use super::keys::{
-    Keys, all_are_decided, boolean, clip, expected, global, join, level, not_too_deep, objective, others,
-    relative_to, role, share, string, syntax, table_of, tables, weight, words,
+    Keys, all_are_decided, boolean, is_undecided, join, not_too_deep, objective, others, share, string,
+    syntax, table_of, tables, words,
 };
 use super::method::{Output, effort, method};
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
-use crate::error::{Error, Result};
+use crate::error::{Error, Errors, Result};
 use crate::generalize::clip::Clip;
 use crate::generalize::merge::{self, Merge};
 use crate::generalize::{GENERALIZERS, Generalizer};
@@ -111,53 +111,62 @@ pub(super) enum LevelsSpec {
     Merged(Merge),
 }
 
-/// Keys of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy
-/// too.
-const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level", "recode"];
-
 impl PolicySpec {
     /// Parses a policy file.
     ///
     /// # Errors
-    /// A policy error that names the key, or the line where the text is not TOML.
+    /// A policy error that names the key, or the line where the text is not TOML; others that were
+    /// found are beside it.
     pub fn parse(text: &str) -> Result<Self> {
         not_too_deep(text)?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(text, &error))?;
-        let mut keys = Keys::new(String::new(), table, &names(TOP), &[])?;
-        let mut required: Vec<Required> = keys.take("k", short_k)?.into_iter().collect();
-        let longer = keys.take("require", tables)?.unwrap_or_default();
+        let mut wrong = Errors::default();
+        let mut keys = Keys::known(String::new(), table, &names(TOP), &[], &mut wrong);
+        let mut required: Vec<Required> = wrong.found(keys.take("k", short_k)).into_iter().collect();
+        let longer = wrong.found(keys.take("require", tables)).unwrap_or_default();
         for (index, table) in longer.into_iter().enumerate() {
-            required.push(Required::read(format!("require[{index}]"), table)?);
+            required.extend(wrong.value_of(Required::read(format!("require[{index}]"), table)));
         }
-        let columns = keys.take("columns", table_of)?.unwrap_or_default();
-        all_are_decided(&columns)?;
+        let mut columns = wrong.found(keys.take("columns", table_of)).unwrap_or_default();
+        if wrong.value_of(all_are_decided(&columns)).is_none() {
+            columns.retain(|_, column| !is_undecided(column));
+        }
         // The errors of the effort already have their place.
-        let effort = keys.table.remove("effort").map(effort).transpose()?;
+        let effort = wrong.found(keys.table.remove("effort").map(effort).transpose());
         let spec = Self {
             required,
-            suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
-            objective: keys.take("objective", objective)?.unwrap_or(&Granularity),
+            suppression_limit: wrong
+                .found(keys.take("suppression_limit", share))
+                .unwrap_or(Decimal::integer(0)),
+            objective: wrong.found(keys.take("objective", objective)).unwrap_or(&Granularity),
             // The errors of the method already have their place.
-            method: keys.table.remove("method").map(method).transpose()?.unwrap_or_default(),
+            method: wrong.found(keys.table.remove("method").map(method).transpose()).unwrap_or_default(),
             effort,
-            output: keys.take("output", Ok)?.map(Output::read).transpose()?.unwrap_or_default(),
-            others_are_dropped: keys.take("others", others)?.is_some(),
-            rows_are_individuals: keys.take("rows_are_individuals", boolean)?.unwrap_or(false),
-            accept_homogeneity: keys.take("accept_homogeneity", words)?.unwrap_or_default(),
+            output: wrong
+                .found(keys.table.remove("output").map(Output::read).transpose())
+                .unwrap_or_default(),
+            others_are_dropped: wrong.found(keys.take("others", others)).is_some(),
+            rows_are_individuals: wrong.found(keys.take("rows_are_individuals", boolean)).unwrap_or(false),
+            accept_homogeneity: wrong.found(keys.take("accept_homogeneity", words)).unwrap_or_default(),
             columns: columns
                 .into_iter()
-                .map(|(name, value)| ColumnSpec::read(name, value))
-                .collect::<Result<_>>()?,
-            population: keys.take("population", string)?,
-            csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
+                .filter_map(|(name, value)| wrong.value_of(ColumnSpec::read(name, value)))
+                .collect(),
+            population: wrong.found(keys.take("population", string)),
+            csv: wrong
+                .found(keys.table.remove("input").map(CsvOptions::read).transpose())
+                .unwrap_or_default(),
             earlier: Vec::new(),
             numbers: Vec::new(),
         };
-        spec.check_required()?;
-        spec.check_population()?;
-        spec.check_individuals()?;
-        spec.check_method(effort.is_some())?;
-        Ok(spec)
+        wrong.end_of_stage()?;
+        let checks = [
+            spec.check_required(),
+            spec.check_population(),
+            spec.check_individuals(),
+            spec.check_method(effort.is_some()),
+        ];
+        Errors::of(checks).map(|_| spec)
     }
 
     /// States this day of the release instead of the file's; `None` states none.
@@ -345,7 +354,7 @@ impl PolicySpec {
 }
 
 impl ColumnSpec {
-    fn new(name: String, role: Role) -> Self {
+    pub(super) fn new(name: String, role: Role) -> Self {
         Self {
             name,
             role,
@@ -378,49 +387,6 @@ impl ColumnSpec {
     /// Returns the place of this column in the policy, for errors: `columns.zip`.
     pub(crate) fn path(&self) -> String {
         join("columns", &self.name)
-    }
-
-    fn read(name: String, value: Value) -> Result<Self> {
-        let path = join("columns", &name);
-        let Value::Table(table) = value else {
-            let hint = if names(TOP).contains(&name.as_str()) {
-                "; keys of the policy itself go above `[columns]`"
-            } else {
-                ""
-            };
-            let error = expected("a table such as { role = \"quasi\" }", &value);
-            return Err(Error::policy(format!("{error}{hint}")).at(path));
-        };
-        let mut keys = Keys::new(path.clone(), table, &names(COLUMN), &[])?;
-        let Some(role) = keys.take("role", role)? else {
-            let words = Role::ALL.map(|(_, word)| word).join(", ");
-            return Err(Error::policy(format!("expected `role = ...`, one of {words}")).at(path));
-        };
-        let allowed = |key: &str| role == Role::Quasi || (role == Role::Sensitive && key == "hierarchy");
-        if let Some(key) = QUASI_ONLY.iter().find(|key| !allowed(key) && keys.table.contains_key(**key)) {
-            let why = format!(
-                "only a column with the role `quasi` can have this key; this column's role is `{}`",
-                role.word()
-            );
-            return Err(Error::policy(why).at(join(&path, key)));
-        }
-        let read = |value| HierarchySpec::read(&join(&path, "hierarchy"), value);
-        let mut column = Self::new(name, role);
-        // The errors of the hierarchy already have their place.
-        column.hierarchy = keys.table.remove("hierarchy").map(read).transpose()?;
-        column.clip = keys.take("clip", clip)?;
-        column.weight = keys.take("weight", weight)?.unwrap_or(column.weight);
-        column.min_level = keys.take("min_level", level)?.unwrap_or(column.min_level);
-        column.max_level = keys.take("max_level", level)?;
-        column.is_global = keys.take("recode", global)?.is_some();
-        let allow_unique = keys.take("allow_unique", boolean)?;
-        if allow_unique.is_some() && !matches!(role, Role::Sensitive | Role::Insensitive) {
-            let why = "only a column that is released as it is can have this key (sensitive, insensitive)";
-            return Err(Error::policy(why).at(join(&path, "allow_unique")));
-        }
-        column.allow_unique = allow_unique.unwrap_or(false);
-        column.relative_to = keys.take("relative_to", |value| relative_to(value, role))?;
-        Ok(column)
     }
 }
 

@@ -265,7 +265,7 @@ fn roles() {
     assert_eq!(
         column("others = \"drop\""),
         "columns.others: expected a table such as { role = \"quasi\" }, found the text \"drop\"; keys of the \
-         policy itself go above `[columns]`"
+         policy itself go above all tables, for instance below `k = ...`"
     );
 }
 

@@ -140,6 +140,7 @@ impl PolicyText {
         self.blank();
         self.method(proposal);
         self.individuals(&proposal.individuals);
+        self.homogeneity(proposal);
         for column in proposal.with_role(Proposed::Sensitive) {
             let name = &column.facts.name;
             self.comment(&format!(
@@ -233,6 +234,20 @@ impl PolicyText {
                 self.line("# rows_are_individuals = true");
             }
         }
+        self.blank();
+    }
+
+    /// Shows where the columns go that are released without a model that protects them.
+    fn homogeneity(&mut self, proposal: &Proposal) {
+        let may_be_sensitive = [Proposed::Sensitive, Proposed::Undecided];
+        if may_be_sensitive.iter().all(|role| proposal.with_role(*role).next().is_none()) {
+            return;
+        }
+        self.comment(
+            "A sensitive column is refused without a [[require]] that looks at it, unless it is named here: all who \
+             share a combination may then share its value, which tells it.",
+        );
+        self.line("# accept_homogeneity = []");
         self.blank();
     }
 
