@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
-use super::source::{Columns, find_table, parse_requirement, quasi_of_release, record_of, release_note};
+use super::source::{Columns, Set, find_table, parse_requirement, quasi_of_release, record_of, release_note};
 use super::{Done, in_shell};
 use crate::class::ClassSizesBuilder;
 use crate::engine::Run;
@@ -23,7 +23,10 @@ Examples:
   kanon check patients.parquet --quasi age,sex,zip --k 5
   kanon check visits.parquet --quasi age,sex,zip --individual patient_id --k 5
   kanon check 'lake/*.parquet' --policy patients.toml --format json
-  kanon check patients_safe --quasi age,sex,zip --k 10 --require 'l_diversity(2, diagnosis)'")]
+  kanon check patients_safe --quasi age,sex,zip --k 10 --require 'l_diversity(2, diagnosis)'
+
+With --individual, sizes count the individuals of a class, one class at a time. A person's rows together may still
+single that person out: `kanon link TABLE TABLE --on COLUMNS --individual ID --individual-of-b ID` is the attack that shows it.")]
 pub(crate) struct Check {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
@@ -32,12 +35,17 @@ pub(crate) struct Check {
     /// Require k-anonymity with this k, instead of the policy's models.
     #[arg(long, allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     k: Option<u64>,
-    /// Require a model, such as 'k_anonymity(5)' or 'l_diversity(2, diagnosis)'; may be repeated.
+    /// Require a model, such as 'k_anonymity(5)' or 'l_diversity(2, diagnosis)'; may be repeated. A column with
+    /// a comma has quotes as in CSV: 'l_diversity(2, "a,b")'.
     #[arg(long, value_name = "MODEL")]
     require: Vec<String>,
 }
 
 impl Check {
+    pub(super) fn set(&self) -> &Set {
+        self.columns.set()
+    }
+
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let mut models: Vec<Requirement> = Vec::new();
         if let Some(k) = self.k {
@@ -53,7 +61,7 @@ impl Check {
                 "nothing to check: give --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
-        let policy = self.columns.open(|| quasi_of_release(&self.input))?;
+        let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
         let input = find_table(&self.input)?;
         run.progress.begin(Phase::Profile, 0);
         let spec = policy.spec.with_numbers(numbers(&models));

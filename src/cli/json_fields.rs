@@ -320,6 +320,11 @@ const LINK: &[JsonField] = &[
     field("matched", "number", "The number of individuals with a match."),
     field("unmatched", "number", "The number of individuals without a match."),
     field(
+        "apart",
+        "number",
+        "Those of the unmatched whose rows match individuals of B, but no individual all of them (with --individual-of-b).",
+    ),
+    field(
         "never_equal",
         "list of texts",
         "If no individual has a match: the linked columns without a common value; each alone rules out every match.",

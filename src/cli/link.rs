@@ -6,9 +6,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
+use super::names::{Names, name};
 use super::numbers::{grouped, integer, percent_of, plural, rows};
 use super::risk::{bar, bins};
-use super::source::{Csv, PolicyFile, PrivatePlace, find_table, record_of, release_note};
+use super::source::{Csv, PolicyFile, PrivatePlace, Set, find_table, record_of, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -38,8 +39,11 @@ input. Hierarchy files are read from the private record beside the release, or a
 the release alone needs neither: labels that differ from class to class are read as texts, and columns of labels that only
 a hierarchy file explains are not used.
 
-An individual with several rows counts with the row that has the fewest matches, ignoring rows without a match. A
-sensitive value is learnt if all rows of B that match one row of the individual hold it.
+The matches of an individual of A with several rows are, with --individual-of-b, the individuals of B who match all of
+these rows: rows that are harmless one by one may single it out together. Without --individual-of-b nobody knows which
+rows of B are one person's, so the individual counts with the row that has the fewest matches. Either way rows without
+a match are ignored. A sensitive value is learnt if all rows of B that match one row of the individual, and may be
+its own, hold it.
 
 A match is not proof: individuals who are missing from B or suppressed in it may match the rows of others.")]
 pub(crate) struct Link {
@@ -49,35 +53,41 @@ pub(crate) struct Link {
     /// The table under attack: a file, folder or glob as for A, or a release.
     #[arg(value_name = "B")]
     table: String,
-    /// The columns to link on; for a release, defaults to its quasi-identifiers that A has.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    on: Vec<String>,
+    /// The columns to link on; for a release, defaults to its quasi-identifiers that A has. A name with a comma
+    /// has quotes as in CSV: '"a,b",sex'.
+    #[arg(long, value_name = "COLUMNS")]
+    on: Vec<Names>,
     /// The column of A that identifies an individual; by default, each row is one. Rows with NULL in it are
-    /// skipped.
-    #[arg(long, value_name = "COLUMN")]
+    /// skipped. Quotes as in CSV are allowed.
+    #[arg(long, value_name = "COLUMN", value_parser = name)]
     individual: Option<String>,
     /// The column of B whose distinct values count as matches; by default, rows do. A row with NULL
-    /// in it is not a match, but its sensitive values can be learnt.
-    #[arg(long, value_name = "COLUMN")]
+    /// in it is not a match, but its sensitive values can be learnt. Quotes as in CSV are allowed.
+    #[arg(long, value_name = "COLUMN", value_parser = name)]
     individual_of_b: Option<String>,
-    /// The columns of B that the attacker wants to learn; for a release, defaults to its sensitive columns.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    sensitive: Vec<String>,
+    /// The columns of B that the attacker wants to learn; for a release, defaults to its sensitive columns. A
+    /// name with a comma has quotes as in CSV, as in --on.
+    #[arg(long, value_name = "COLUMNS")]
+    sensitive: Vec<Names>,
     /// Exit with code 1 if an individual with a match has fewer than K, or if no individual has a match.
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     k: Option<u64>,
     #[command(flatten)]
     private: PrivatePlace,
-    /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
+    /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV; - is standard
+    /// input.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) set: Set,
     #[command(flatten)]
     csv: Csv,
 }
 
 impl Link {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let open = |path: &Path| PolicyFile::open(path, &self.set, &[&self.list, &self.table]);
+        let policy = self.policy.as_deref().map(open).transpose()?;
         if self.list == STANDARD_INPUT && self.table == STANDARD_INPUT {
             return Err(Error::policy("standard input holds one table; give a file for the other one"));
         }
@@ -92,8 +102,8 @@ impl Link {
             table: &table,
             release: release.as_ref(),
             individual_of_table: self.individual_of_b.as_deref(),
-            on: &self.on,
-            sensitive: &self.sensitive,
+            on: &Names::all(&self.on),
+            sensitive: &Names::all(&self.sensitive),
             policy: policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files)),
             csv: self.csv.or(policy.as_ref().map(|policy| &policy.spec)),
         };
@@ -138,6 +148,12 @@ impl Link {
                 None => plural(linked.unmatched, "matches nothing", "match nothing"),
             }
         );
+        if linked.apart > 0 {
+            let those = plural(linked.apart, "of these has", "of these have");
+            text += &format!(
+                "apart     {those} rows that match individuals, but no individual matches all of them\n"
+            );
+        }
         for name in &linked.never_equal {
             text += &format!(
                 "hint      {name}: no value of A occurs in B; are both written alike (lost zeros, other words, another format)?\n"
@@ -250,6 +266,7 @@ fn to_json(linked: &Linked) -> serde_json::Value {
         "individuals": linked.individuals(),
         "matched": linked.matched(),
         "unmatched": linked.unmatched,
+        "apart": linked.apart,
         "never_equal": linked.never_equal,
         "unique": linked.unique(),
         "least_matches": linked.least(),

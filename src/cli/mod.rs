@@ -9,6 +9,7 @@ mod init;
 pub mod json_fields;
 mod link;
 mod list;
+mod names;
 mod numbers;
 mod progress;
 mod release;
@@ -31,6 +32,7 @@ use crate::engine::{Resources, Run};
 use crate::error::{Code, Error, Kind, Result, of_file};
 use crate::progress::CancelToken;
 use progress::ProgressLine;
+use source::Set;
 
 /// Anonymize Parquet and CSV tables: propose a policy, check, search, release, verify.
 #[derive(Debug, Parser)]
@@ -122,6 +124,22 @@ enum Command {
     Generate(generate::Generate),
 }
 
+impl Command {
+    /// Returns the keys of the policy to set.
+    fn set(&self) -> Set {
+        match self {
+            Self::Check(check) => check.set().clone(),
+            Self::Risk(risk) => risk.set().clone(),
+            Self::Search(search) => search.set.clone(),
+            Self::Release(release) => release.set.clone(),
+            Self::Verify(verify) => verify.set.clone(),
+            Self::Link(link) => link.set.clone(),
+            // They read no policy, or only what it says of CSV files.
+            _ => Set::default(),
+        }
+    }
+}
+
 /// The output of a command and its outcome.
 struct Done {
     text: String,
@@ -202,13 +220,23 @@ fn without_notes(text: &str) -> String {
 /// The first words of lines that only advise.
 const NOTES: [&str; 4] = ["compare", "keep", "next", "note"];
 
-/// Prints an error; returns its exit code.
+/// Prints an error, and those beside it; returns its exit code.
 fn failed(error: &Error, format: Format) -> ExitCode {
     let text = match format {
-        Format::Text => format!("kanon: {}\n", without_controls(&error.to_string())),
+        Format::Text => {
+            let line = |error: &Error| format!("kanon: {}\n", without_controls(error.message()));
+            error.each().map(line).collect()
+        }
         Format::Json => format!("{:#}\n", {
             let code = error.kind().exit_code();
-            serde_json::json!({ "error": error.to_string(), "code": error.code(), "exit_code": code })
+            let mut json =
+                serde_json::json!({ "error": error.message(), "code": error.code(), "exit_code": code });
+            if error.each().nth(1).is_some() {
+                let one =
+                    |error: &Error| serde_json::json!({ "error": error.message(), "code": error.code() });
+                json["errors"] = error.each().map(one).collect();
+            }
+            json
         }),
     };
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -284,7 +312,8 @@ async fn command(
     verbosity: Verbosity,
     listening: &Handle,
 ) -> Result<Done> {
-    match command {
+    let set = command.set();
+    let done = match command {
         Command::Init(init) => init.run(run).await,
         Command::Check(check) => check.run(run).await,
         Command::Search(search) => search.run(run).await,
@@ -297,7 +326,8 @@ async fn command(
         Command::Hierarchy(hierarchy) => hierarchy.run(run, format).await,
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(run).await,
-    }
+    };
+    done.map_err(|error| set.located(error, None))
 }
 
 /// Starts listening for signals. The returned future stops the run and ends when the user asks to

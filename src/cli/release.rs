@@ -11,7 +11,7 @@ use super::numbers::{
     as_is_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, noise_text, percent,
     percent_of, plural, rows, steps_by, unique_lines,
 };
-use super::source::{PolicyFile, PrivatePlace};
+use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, in_shell, without_controls};
 use crate::class::ClassSizes;
 use crate::engine::Run;
@@ -44,9 +44,11 @@ under --to before it is verified.")]
 pub(crate) struct Release {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy: roles, hierarchies and requirements.
+    /// The policy: roles, hierarchies and requirements; - is standard input.
     #[arg(long, value_name = "FILE", required_unless_present = "recoding")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) set: Set,
     /// The private record of an earlier release: apply its policy and its recoding to this input,
     /// or refuse if they do not hold for it. The schema stays, and a class shows what it showed:
     /// sets and ends may be values of the earlier release, so use it for readers who may see that
@@ -77,7 +79,8 @@ impl Release {
         }
         check_is_folder(&self.to)?;
         let earlier = self.recoding.as_deref().map(|path| Ok((path, earlier(path)?))).transpose()?;
-        let mut policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let open = |path: &Path| PolicyFile::open(path, &self.set, &[&self.input]);
+        let mut policy = self.policy.as_deref().map(open).transpose()?;
         if let (Some(policy), Some(day)) = (&mut policy, &self.released_on) {
             policy.spec = policy.spec.clone().released_on(Some(day.clone()));
         }
@@ -323,7 +326,7 @@ fn check_is_folder(out: &Path) -> Result<()> {
 fn earlier(path: &Path) -> Result<PrivateRecord> {
     let place = format!("--recoding {}", path.display());
     if !path.exists() {
-        return Err(Error::policy("no such file").at(place));
+        return Err(Error::data("no such file").coded(Code::NotFound).at(place));
     }
     PrivateRecord::read(path)?.ok_or_else(|| {
         let expected = "expected the private record of a release, such as patients_safe.private.json";
@@ -410,7 +413,11 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = match std::fs::canonicalize(folder) {
         Ok(folder) if folder.is_dir() && !path.is_dir() => folder,
-        _ => return Err(Error::data("expected the name of a file in a folder that exists").at(place)),
+        wrong => {
+            let error = Error::data("expected the name of a file in a folder that exists").at(place);
+            let is_missing = wrong.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+            return Err(if is_missing { error.coded(Code::NotFound) } else { error });
+        }
     };
     let exists = std::fs::symlink_metadata(path).is_ok();
     if exists && !(overwrite && path.extension().is_some_and(|extension| extension == "json")) {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::{grouped, percent, percent_of, plural, rows};
-use super::source::{Columns, find_table, quasi_of_release, record_of, release_note};
+use super::source::{Columns, Set, find_table, quasi_of_release, record_of, release_note};
 use crate::class::{ClassSizes, ClassTable, QuasiColumn};
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -27,7 +27,10 @@ Examples:
   kanon risk patients.parquet --quasi age,sex,zip
   kanon risk visits.parquet --quasi age,sex,zip --individual patient_id
   kanon risk patients.parquet --policy patients.toml --format json
-  kanon risk patients_safe          # a release records its quasi-identifiers")]
+  kanon risk patients_safe          # a release records its quasi-identifiers
+
+With --individual, sizes count the individuals of a class, one class at a time. A person's rows together may still
+single that person out: `kanon link TABLE TABLE --on COLUMNS --individual ID --individual-of-b ID` is the attack that shows it.")]
 pub(crate) struct Risk {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files, or a release.
     input: String,
@@ -36,8 +39,12 @@ pub(crate) struct Risk {
 }
 
 impl Risk {
+    pub(super) fn set(&self) -> &Set {
+        self.columns.set()
+    }
+
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = self.columns.open(|| quasi_of_release(&self.input))?;
+        let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
         let input = find_table(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let table = classes_as_is(run, &loaded).await?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Done;
 use super::numbers::{grouped, integer, nodes_of, percent, percent_of, plural, rows, steps_by, warning_line};
 use super::release::level_text;
-use super::source::PolicyFile;
+use super::source::{PolicyFile, Set};
 use crate::class::{ClassTable, EvaluatedNode, EvaluatedRegions};
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -37,9 +37,11 @@ Examples:
 pub(crate) struct Search {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy with the requirements.
+    /// The policy with the requirements; - is standard input.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
+    #[command(flatten)]
+    pub(super) set: Set,
     /// Number of best nodes to show.
     #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, value_parser = integer::<u16>(1..=65_535))]
     top: u16,
@@ -54,7 +56,7 @@ pub(crate) struct Search {
 
 impl Search {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = PolicyFile::open(&self.policy)?;
+        let policy = PolicyFile::open(&self.policy, &self.set, &[&self.input])?;
         let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         each_counts_once(run, &loaded).await?;

@@ -1,20 +1,23 @@
 //! The source of a command's columns and requirements: a policy file, or a list of
 //! quasi-identifiers.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::in_shell;
+use super::names::{Names, Part, name, parts};
 use super::numbers::plural;
 use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::input::address::local_path;
+use crate::input::files::STANDARD_INPUT;
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Requirement, SensitiveColumn};
 use crate::parameter::Setting;
-use crate::policy::{CsvOptions, Folder, PolicySpec};
+use crate::policy::{CsvOptions, Folder, PolicySpec, SetKey};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD, RecodingRecord};
 
@@ -22,21 +25,37 @@ use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD, Recod
 pub(crate) struct PolicyFile {
     /// The policy spec.
     pub spec: PolicySpec,
-    /// The policy's text.
+    /// The policy's text, with the keys of `--set`.
     pub text: String,
     /// The folder of its hierarchy files.
     pub folder: HierarchyFiles,
 }
 
 impl PolicyFile {
-    /// Reads and parses a policy.
+    /// Reads and parses a policy: a file, or standard input where the path is `-`. `inputs` are the
+    /// arguments that may be standard input too.
     ///
     /// # Errors
-    /// A policy error that names the file.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// A policy error that names the file, or the `--set` that is wrong; a data error for a file that
+    /// cannot be read.
+    pub(crate) fn open(path: &Path, set: &Set, inputs: &[&str]) -> Result<Self> {
+        let path = &local_path(path)?;
         let place = format!("policy {}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| Error::from_io(&e).of_policy().at(&place))?;
-        let spec = PolicySpec::parse(&text).map_err(|e| e.at(&place))?;
+        let text = match path.as_os_str() == STANDARD_INPUT {
+            true if inputs.contains(&STANDARD_INPUT) => {
+                let why = "standard input holds the table; give a file for one of the two";
+                return Err(Error::policy(why).at(&place));
+            }
+            true if std::io::stdin().is_terminal() => {
+                let why = "standard input is a terminal; pipe a policy into it, or name the file";
+                return Err(Error::policy(why).at(&place));
+            }
+            true => std::io::read_to_string(std::io::stdin().lock()),
+            false => std::fs::read_to_string(path),
+        };
+        let text = text.map_err(|e| Error::from_io(&e).of_policy().at(&place))?;
+        let text = SetKey::all(&set.set, &text).map_err(|e| set.located(e, Some(&place)))?;
+        let spec = PolicySpec::parse(&text).map_err(|e| set.located(e, Some(&place)))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Self { spec, text, folder: HierarchyFiles(Folder(folder)) })
     }
@@ -81,6 +100,22 @@ impl PrivatePlace {
     }
 }
 
+/// `--set KEY=VALUE`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Set {
+    /// Set a key of the policy for this run, such as k=10, method=mondrian or columns.age.weight=3; may be
+    /// repeated. A dotted key of TOML and its value; a bare word is a text; a name with dots has quotes: 'columns."a.b".role=text'.
+    #[arg(long, value_name = "KEY=VALUE", requires = "policy")]
+    set: Vec<SetKey>,
+}
+
+impl Set {
+    /// Gives an error about one of these keys its place on the command line, any other one `place`.
+    pub(crate) fn located(&self, error: Error, place: Option<&str>) -> Error {
+        SetKey::located(&self.set, error, place)
+    }
+}
+
 /// `--csv KEYS`.
 #[derive(Debug, Args)]
 pub(crate) struct Csv {
@@ -100,15 +135,19 @@ impl Csv {
 /// `--policy P` or `--quasi a,b --individual c`.
 #[derive(Debug, Args)]
 pub(crate) struct Columns {
-    /// The policy that names the quasi-identifiers.
+    /// The policy that names the quasi-identifiers; - is standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "quasi")]
     policy: Option<PathBuf>,
-    /// The quasi-identifiers, if there is no policy.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    quasi: Vec<String>,
+    /// The quasi-identifiers, if there is no policy. A name with a comma has quotes as in CSV:
+    /// '"a,b",sex'.
+    #[arg(long, value_name = "COLUMNS")]
+    quasi: Vec<Names>,
     /// The column that identifies the individual of a row; its distinct values are counted instead of rows.
-    #[arg(long, value_name = "COLUMN", conflicts_with = "policy")]
+    /// Quotes as in CSV are allowed.
+    #[arg(long, value_name = "COLUMN", conflicts_with = "policy", value_parser = name)]
     individual: Option<String>,
+    #[command(flatten)]
+    set: Set,
     #[command(flatten)]
     csv: Csv,
 }
@@ -119,18 +158,27 @@ impl Columns {
         self.policy.as_deref()
     }
 
-    /// Opens the policy, or makes one of the quasi-identifiers alone; without either, of the
-    /// `known` quasi-identifiers.
+    /// Returns the keys to set.
+    pub(crate) fn set(&self) -> &Set {
+        &self.set
+    }
+
+    /// Opens the policy for an input, or makes one of the quasi-identifiers alone; without either, of
+    /// the `known` quasi-identifiers.
     ///
     /// # Errors
     /// Those of the policy; a policy error when no quasi-identifier is named.
-    pub(crate) fn open(&self, known: impl FnOnce() -> Result<Vec<String>>) -> Result<PolicyFile> {
+    pub(crate) fn open(
+        &self,
+        input: &str,
+        known: impl FnOnce() -> Result<Vec<String>>,
+    ) -> Result<PolicyFile> {
         if let Some(path) = &self.policy {
-            let file = PolicyFile::open(path)?;
+            let file = PolicyFile::open(path, &self.set, &[input])?;
             let csv = self.csv.or(Some(&file.spec));
             return Ok(PolicyFile { spec: file.spec.with_csv(csv), ..file });
         }
-        let quasi = if self.quasi.is_empty() { known()? } else { self.quasi.clone() };
+        let quasi = if self.quasi.is_empty() { known()? } else { Names::all(&self.quasi) };
         if quasi.is_empty() {
             return Err(Error::policy("name the quasi-identifiers: --quasi age,sex,zip or --policy FILE"));
         }
@@ -209,7 +257,12 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     };
     let (name, rest) = text.trim().split_once('(').ok_or_else(form)?;
     let (name, inside) = (name.trim(), rest.trim_end().strip_suffix(')').ok_or_else(form)?);
-    let arguments: Vec<&str> = inside.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    let trimmed = |part: Part| match part.is_quoted {
+        true => part.text,
+        false => part.text.trim().to_owned(),
+    };
+    let arguments = parts(inside).map_err(|why| Error::policy(why).at(place()))?;
+    let arguments: Vec<String> = arguments.into_iter().map(trimmed).filter(|part| !part.is_empty()).collect();
     let row = find(MODELS, |row| row.doc, name);
     let row = row.map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")).at(place()))?;
     let (constants, sensitive) = arguments.split_at(arguments.len().min(row.parameters.len()));
@@ -224,7 +277,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     match (column, sensitive) {
         (None, []) => Ok(Requirement::new(model, None)),
         (Some(_), [column]) => {
-            let column = SensitiveColumn::from(*column).reading(model.needs().facts());
+            let column = SensitiveColumn::from(column.as_str()).reading(model.needs().facts());
             Ok(Requirement::new(model, Some(column)))
         }
         _ => {
@@ -244,6 +297,8 @@ mod tests {
         assert_eq!(parse_requirement(" k_anonymity( 5 ) ").unwrap().text(), "k_anonymity(5)");
         let l_diversity = parse_requirement("l_diversity(2, diagnosis)").unwrap();
         assert_eq!(l_diversity.text(), "l_diversity(2, diagnosis)");
+        let quoted = parse_requirement(r#"l_diversity(2, "dia,gnosis")"#).unwrap();
+        assert_eq!(quoted.sensitive.unwrap().name(), "dia,gnosis");
         for wrong in [
             "k_anonymity",
             "k_anonymity()",
@@ -254,6 +309,7 @@ mod tests {
             "k_anonymity(5, diagnosis)",
             "l_diversity(2)",
             "l_diversity(2, diagnosis, age)",
+            r#"l_diversity(2, "diagnosis)"#,
             "l_diversity(diagnosis, 2)",
         ] {
             assert!(parse_requirement(wrong).is_err(), "{wrong}");

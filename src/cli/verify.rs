@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{exact_quasi_line, homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{centroids_text, groups_text, level_text, regions_text, risk};
-use super::source::{PolicyFile, PrivatePlace, release_note};
+use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -49,9 +49,11 @@ pub(crate) struct Verify {
     input: Option<String>,
     #[command(flatten)]
     private: PrivatePlace,
-    /// The policy to use instead of the copy in the private record.
+    /// The policy to use instead of the copy in the private record; - is standard input.
     #[arg(long, value_name = "FILE", requires = "input")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) set: Set,
 }
 
 impl Verify {
@@ -62,14 +64,14 @@ impl Verify {
             None => std::fs::canonicalize(&out).unwrap_or(out),
             Some(_) => out,
         };
-        let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let open = |path: &Path| PolicyFile::open(path, &self.set, self.input.as_deref().as_slice());
+        let policy = self.policy.as_deref().map(&open).transpose()?;
         let place = self.private.of(&out, policy.as_ref())?;
         let found = match (&policy, &self.input) {
             (None, Some(_)) => policy_beside(&place)?,
             _ => None,
         };
-        let policy = policy
-            .map_or_else(|| found.as_deref().map(PolicyFile::open).transpose(), |given| Ok(Some(given)))?;
+        let policy = policy.map_or_else(|| found.as_deref().map(&open).transpose(), |given| Ok(Some(given)))?;
         let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
         run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
@@ -177,7 +179,7 @@ fn policy_beside(place: &Place) -> Result<Option<PathBuf>> {
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
         for path in files.filter(|path| is_small_policy(path)) {
             let makes_it = |file: &PolicyFile| may_be_policy_of(&file.spec, &public);
-            if PolicyFile::open(&path).is_ok_and(|file| makes_it(&file)) {
+            if PolicyFile::open(&path, &Set::default(), &[]).is_ok_and(|file| makes_it(&file)) {
                 let path = path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf);
                 paths.entry(path.canonicalize().unwrap_or_else(|_| path.clone())).or_insert(path);
             }

@@ -8,7 +8,7 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::address::local_path;
 use super::read_parquet;
 use crate::engine::damaged::unless_it_panics;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Error, Result};
 use crate::generalize::hierarchy::{csv_of_batches, is_table};
 use crate::policy::{Files, Folder};
 
@@ -36,11 +36,12 @@ impl Files for HierarchyFiles {
 fn parquet(path: &Path) -> Result<String> {
     // The reader's errors may quote the file's content.
     let broken = || Error::policy("it cannot be read as Parquet");
-    let facts = std::fs::metadata(path).map_err(|error| Error::policy(of_file(&error)))?;
+    let unread = |error| Error::of_policy_file(&error);
+    let facts = std::fs::metadata(path).map_err(unread)?;
     if !facts.is_file() {
         return Err(Error::policy("expected a plain file"));
     }
-    let file = File::open(path).map_err(|error| Error::policy(of_file(&error)))?;
+    let file = File::open(path).map_err(unread)?;
     let read = || {
         read_parquet::check_readable(&file)?;
         let metadata = read_parquet::metadata(&file).map_err(|_| broken())?;

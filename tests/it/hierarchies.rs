@@ -195,7 +195,7 @@ fn the_same_bytes_for_any_threads_and_a_record_that_verifies() {
     for input in ["in.parquet", "in.csv"] {
         place.run(&format!("verify out_3_{input} --input {input}")).exit(0);
     }
-    let missing = place.run("release in.csv --policy p.toml --to again").exit(2);
+    let missing = place.run("release in.csv --policy p.toml --to again").exit(3);
     missing.says("columns.town.hierarchy.file: hierarchy file towns.parquet: there is no such file");
     place.write("towns.parquet", "no Parquet");
     let broken = place.run("release in.csv --policy p.toml --to again").exit(2);

@@ -269,7 +269,7 @@ fn rules_that_do_not_fit_are_refused() {
         "--by range = [10]: columns.zip.hierarchy.range: values of type",
     );
     refused("in.csv zip --by 'date = [\"year\"]'", 3, "rows do not hold a date");
-    refused("in.parquet zip --by '{ file = \"none.csv\" }'", 2, "there is no such file");
+    refused("in.parquet zip --by '{ file = \"none.csv\" }'", 3, "there is no such file");
     refused("in.parquet zip --by country", 2, "column `zip`: 9 distinct values are outside `country`");
     refused("in.parquet zip --by country", 2, "let `outside = \"join\"` make them one label");
     refused("none.parquet zip --by country", 3, "no such file");
@@ -422,7 +422,7 @@ fn a_file_that_is_no_tree() {
     refused("\"apple;pome\n", "a quote in the hierarchy file is never closed");
     place
         .run("hierarchy check none.csv --input in.csv")
-        .exit(2)
+        .exit(3)
         .says("hierarchy file none.csv: there is no such file");
     place.run("hierarchy check fruit.csv").exit(2).says("--input <INPUT>");
 }

@@ -54,7 +54,7 @@ fn voters_are_found_in_the_table_as_it_is() {
     let on = ["dob", "sex", "zip"].map(|name| json!({ "column": name, "generalized": null }));
     let expected = json!({
         "on": on, "not_used": [], "read_as_texts": [],
-        "individuals": 10, "matched": 10, "unmatched": 0, "never_equal": [], "unique": 10, "least_matches": 1,
+        "individuals": 10, "matched": 10, "unmatched": 0, "apart": 0, "never_equal": [], "unique": 10, "least_matches": 1,
         "histogram": [{ "matches": 1, "individuals": 10 }],
         "homogeneous": [{ "column": "problem", "individuals": 10, "share": 1 }],
         "uncovered": 0, "rows_without_individual": 0, "suppressed_rows": null, "by_assignment": false,
@@ -294,6 +294,59 @@ fn a_row_of_b_without_an_individual_is_no_match_and_tells_its_value() {
     assert_eq!((&rows["matched"], &rows["unmatched"]), (&json!(2), &json!(1)));
 }
 
+/// Each row of w has two candidates; only x is in both. Without the column of B's individuals the rows of
+/// B are nobody's, and cannot be intersected.
+#[test]
+fn rows_that_are_harmless_one_by_one_single_a_person_out_together() {
+    let place = Place::new();
+    place.write("a.csv", "who,age,zip\nw,41,A\nw,41,B\n");
+    place.write("b.csv", "person,age,zip,ill\nx,41,A,flu\nx,41,B,flu\ny,41,A,gout\nz,41,B,cold\n");
+    let rows = "link a.csv b.csv --on age,zip --individual who --sensitive ill";
+    let line = format!("{rows} --individual-of-b person");
+    let text = place.run(&line).exit(0).out;
+    for said in [
+        "unique    1 individual matches exactly one individual: re-identified (100 %)\n",
+        "learnt    ill of 1 individual (100 %): all their matches hold one value\n",
+    ] {
+        assert!(text.contains(said), "no `{said}` in {text}");
+    }
+    let by_rows = place.run(&format!("{rows} --format json")).exit(0).json();
+    assert_eq!((&by_rows["unique"], &by_rows["least_matches"]), (&json!(0), &json!(2)));
+    assert_eq!(by_rows["homogeneous"][0]["individuals"], 0);
+
+    // A row that matches nobody says nothing, nor does one that only rows without an individual match;
+    // a row that says the same again counts once.
+    place.write("a.csv", "who,age,zip\nw,41,A\nw,41,B\nw,41,B\nw,41,C\nw,41,D\n,41,A\n");
+    place.write("b.csv", "person,age,zip,ill\nx,41,A,flu\nx,41,B,flu\ny,41,A,gout\nz,41,B,cold\n,41,C,flu\n");
+    let found = place.run(&format!("{line} --format json")).exit(0).json();
+    assert_eq!((&found["unique"], &found["apart"], &found["unmatched"]), (&json!(1), &json!(0), &json!(0)));
+
+    // Two rows of different individuals: whoever w is, B does not hold w.
+    place.write("b.csv", "person,age,zip,ill\ny,41,A,gout\nz,41,B,cold\n");
+    let found = place.run(&format!("{line} --format json")).exit(0).json();
+    assert_eq!((&found["unmatched"], &found["apart"]), (&json!(1), &json!(1)));
+    assert_eq!((&found["matched"], &found["never_equal"]), (&json!(0), &json!([])));
+    assert_eq!(found["homogeneous"][0]["individuals"], 0);
+    let text = place.run(&line).exit(0).out;
+    let said =
+        "apart     1 of these has rows that match individuals, but no individual matches all of them\n";
+    assert!(text.contains(said), "{text}");
+}
+
+/// The classes of a release by regions are counted by rows, so individuals of B would be rows.
+#[test]
+fn individuals_of_a_release_by_regions_are_refused() {
+    let place = scene();
+    let policy =
+        POLICY.replace("k = 2", "k = 2\nmethod = \"mondrian\"").replace("suppression_limit = 0.2\n", "");
+    place.write("policy.toml", policy);
+    place.run("release health.csv --policy policy.toml --to safe").exit(0);
+    place
+        .run("link voter.csv safe --individual-of-b problem")
+        .exit(2)
+        .says("--individual-of-b: the classes of safe show regions or centroids, whose rows are counted; leave it out");
+}
+
 #[test]
 fn mistakes_are_told() {
     let place = scene();
@@ -352,7 +405,8 @@ fn rows(values: u8, most: usize) -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..most)
 }
 
-/// What a naive loop over all pairs finds.
+/// What a naive loop over all pairs finds. Where B names individuals, a person's matches are those who
+/// match all of the person's rows that match anybody.
 fn naive(
     people: &[Row],
     table: &[Row],
@@ -370,17 +424,25 @@ fn naive(
     let (mut matches, mut unmatched, mut homogeneous) = (BTreeMap::new(), 0, 0);
     for rows in by_person.values() {
         let (mut least, mut learnt) = (None, false);
+        let matched = |row: &Row| -> Vec<&Row> {
+            table.iter().enumerate().filter(|(at, _)| same(*at, row)).map(|(_, row)| row).collect()
+        };
+        let whose =
+            |row: &Row| -> BTreeSet<u8> { matched(row).iter().filter_map(|row| row.person).collect() };
+        let candidates = rows.iter().map(|row| whose(row)).filter(|whose| !whose.is_empty());
+        let candidates = candidates.reduce(|all, whose| all.intersection(&whose).copied().collect());
         for row in rows {
-            let matched: Vec<&Row> =
-                table.iter().enumerate().filter(|(at, _)| same(*at, row)).map(|(_, row)| row).collect();
-            let count = match individuals.1 {
-                true => matched.iter().filter_map(|row| row.person).collect::<BTreeSet<_>>().len(),
-                false => matched.len(),
-            } as u64;
+            let mut matched = matched(row);
+            let mut count = matched.len() as u64;
+            if individuals.1 {
+                let candidates = candidates.clone().unwrap_or_default();
+                count = candidates.len() as u64;
+                // Rows without an individual are no matches, but what they say is learnt.
+                matched.retain(|row| row.person.is_none_or(|person| candidates.contains(&person)));
+            }
             if count > 0 {
                 least = Some(least.map_or(count, |least: u64| least.min(count)));
             }
-            // Rows without an individual are no matches, but what they say is learnt.
             if let Some(first) = matched.first() {
                 learnt |=
                     first.sensitive.is_some() && matched.iter().all(|row| row.sensitive == first.sensitive);

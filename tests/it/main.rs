@@ -51,6 +51,7 @@ mod mutants_individuals;
 mod mutants_sensitive;
 mod over_subset;
 mod papers;
+mod policy_options;
 mod private_record;
 mod pruning;
 mod pycanon;

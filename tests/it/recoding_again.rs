@@ -138,7 +138,7 @@ fn a_recoding_that_does_not_hold_is_refused() {
         let again = ["release", "few.parquet", "--recoding", "policy.toml", "--to", AGAIN];
         lab.run(&again).exit(2, "--recoding policy.toml: expected the private record of a release");
         let again = ["release", "few.parquet", "--recoding", "none.json", "--to", AGAIN];
-        lab.run(&again).exit(2, "--recoding none.json: no such file");
+        lab.run(&again).exit(3, "--recoding none.json: no such file");
         let both = ["release", "few.parquet", "--recoding", RECORD, "--policy", "policy.toml", "--to", AGAIN];
         lab.run(&both).exit(2, "cannot be used with");
         assert_eq!(lab.names(), names, "{method}");

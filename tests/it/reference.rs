@@ -166,7 +166,8 @@ fn page() -> String {
     of_parameters(&mut page, EFFORT);
     page += "\n## Exit codes and codes of errors\n\nWith `--format json` an error is one object on standard error: \
              `error` is its text, `exit_code` the exit code, and `code` the cause. A cause without a code of its own has that of its exit \
-             code.\n\n";
+             code. Where a run found several, `errors` lists all of them, the first one too, each with its `error` and its \
+             `code`.\n\n";
     for (exit, code, what) in [
         ("0", "", "done"),
         (

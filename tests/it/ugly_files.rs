@@ -298,7 +298,7 @@ fn codes_of_errors() {
     code(&line("two"), 3, "other_columns");
     code(&line("absent.csv"), 3, "not_found");
     code("release in.parquet --format json", 2, "usage");
-    code("release in.parquet --policy absent.toml --to out --format json", 2, "not_found");
+    code("release in.parquet --policy absent.toml --to out --format json", 3, "not_found");
     place.write("k.toml", policy.replace("k = 2", "k = 5000"));
     code("release in.parquet --policy k.toml --to out --format json", 1, "not_met");
     place.write("wrong.toml", policy.replace("quasi", "quasy"));

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::{csv_options, draw};
 use crate::cli::Done;
+use crate::cli::names::name;
 use crate::cli::numbers::{grouped, plural, rows};
-use crate::cli::source::Csv;
+use crate::cli::source::{Csv, Set};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::hierarchy::{first_cell, is_table, parse_csv, parse_table};
@@ -41,18 +42,21 @@ pub(crate) struct Check {
     #[arg(long)]
     input: String,
     /// The column of the input; defaults to the one that the file is named after, or that its header names.
-    #[arg(long, value_name = "COLUMN")]
+    /// Quotes as in CSV are allowed.
+    #[arg(long, value_name = "COLUMN", value_parser = name)]
     column: Option<String>,
-    /// A policy whose `[input]` says how to read CSV files.
+    /// A policy whose `[input]` says how to read CSV files; - is standard input.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    set: Set,
     #[command(flatten)]
     csv: Csv,
 }
 
 impl Check {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let csv = csv_options(&self.csv, self.policy.as_deref())?;
+        let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, &self.input)?;
         let text = HierarchyFiles(Folder(PathBuf::new())).read(&self.file.to_string_lossy())?;
         let input = Input::find_or_read(&self.input)?;
         let place = || format!("hierarchy file {}", self.file.display());

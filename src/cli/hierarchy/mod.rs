@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::names::name;
 use super::numbers::{integer, plural};
-use super::source::{Csv, PolicyFile};
+use super::source::{Csv, PolicyFile, Set};
 use super::{Done, Format, in_shell};
 use crate::engine::Run;
 use crate::error::{Code, Error, Result};
@@ -47,8 +48,8 @@ pub(crate) struct Hierarchy {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     #[arg(required = true)]
     input: Option<String>,
-    /// The column whose values get a row each.
-    #[arg(required = true)]
+    /// The column whose values get a row each. Quotes as in CSV are allowed.
+    #[arg(required = true, value_parser = name)]
     column: Option<String>,
     /// The rule, as behind `hierarchy =` in a policy, such as 'range = [10, 20]'; or the name of a
     /// known hierarchy, such as country.
@@ -64,11 +65,14 @@ pub(crate) struct Hierarchy {
     #[arg(long, value_name = "K", default_value_t = 5, allow_negative_numbers = true, value_parser = integer::<u64>(2..=u64::MAX))]
     k: u64,
     /// For `merge`: the column that identifies the individual of a row; by default, rows are counted.
-    #[arg(long, value_name = "COLUMN")]
+    /// Quotes as in CSV are allowed.
+    #[arg(long, value_name = "COLUMN", value_parser = name)]
     individual: Option<String>,
-    /// A policy whose `[input]` says how to read CSV files.
+    /// A policy whose `[input]` says how to read CSV files; - is standard input.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    set: Set,
     #[command(flatten)]
     csv: Csv,
 }
@@ -88,7 +92,7 @@ impl Hierarchy {
         };
         let place = format!("--by {by}");
         let rule = HierarchySpec::parse(by).map_err(|error| error.at(&place))?;
-        let csv = csv_options(&self.csv, self.policy.as_deref())?;
+        let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, argument)?;
         let spec = PolicySpec::of_hierarchy(column, rule, csv, self.individual.as_deref(), self.k)?;
         let input = Input::find_or_read(argument)?;
         if let Some(path) = &mut self.to {
@@ -127,8 +131,8 @@ impl Hierarchy {
 }
 
 /// Returns how to read CSV files: as the flag says, else a policy.
-fn csv_options(csv: &Csv, policy: Option<&Path>) -> Result<CsvOptions> {
-    let policy = policy.map(PolicyFile::open).transpose()?;
+fn csv_options(csv: &Csv, policy: Option<&Path>, set: &Set, input: &str) -> Result<CsvOptions> {
+    let policy = policy.map(|path| PolicyFile::open(path, set, &[input])).transpose()?;
     Ok(csv.or(policy.as_ref().map(|policy| &policy.spec)))
 }
 
