@@ -54,11 +54,11 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     if !is_repeatable(table.logical_plan())? {
         return Err(not_repeatable(&call));
     }
-    let refused = |error| call.refused(error);
-    let schema = verified_rows::schema(&followed.policy, table.schema().as_arrow()).map_err(refused)?;
-    let profile = by_values(table.clone(), &followed.policy).map_err(refused)?;
+    let wrong = |error| call.wrong(error);
+    let schema = verified_rows::schema(&followed.policy, table.schema().as_arrow()).map_err(wrong)?;
+    let profile = by_values(table.clone(), &followed.policy).map_err(wrong)?;
     let inputs = [profile, table, plain_table].map(DataFrame::into_unoptimized_plan).to_vec();
-    let noise = NoiseOfCall::new().map_err(refused)?;
+    let noise = NoiseOfCall::new().map_err(wrong)?;
     plan_of(Arc::new(Anonymize { followed, noise }), inputs, schema)
 }
 

@@ -17,7 +17,8 @@ use super::super::hierarchies::Hierarchies;
 use super::super::options::KanonOptions;
 use super::TableFunctions;
 use crate::doc::Doc;
-use crate::error::nearest;
+use crate::engine::into_engine;
+use crate::error::{Error, nearest};
 use crate::input::Input;
 use crate::input::infer_types::Typing;
 use crate::policy::{CsvOptions, CsvType};
@@ -63,6 +64,12 @@ impl<'a> Arguments<'a> {
     /// Builds a plan error.
     pub(super) fn refused(&self, why: impl std::fmt::Display) -> DataFusionError {
         DataFusionError::Plan(format!("{}: {why}", self.doc.name))
+    }
+
+    /// Builds the error of a policy or a file that is wrong, which has our error in it: its kind and
+    /// code tell it from wrong SQL.
+    pub(super) fn wrong(&self, error: Error) -> DataFusionError {
+        into_engine(error.at(self.doc.name))
     }
 
     fn missing(&self, what: &str) -> DataFusionError {
@@ -134,7 +141,7 @@ impl<'a> Arguments<'a> {
             let session = SessionContext::new();
             Input::find(file)?.table_typed(&session, csv, csv_type, typing).await
         };
-        now(open).map(Some).map_err(|error| self.refused(error))
+        now(open).map(Some).map_err(|error| self.wrong(error))
     }
 
     pub(super) fn table_of(

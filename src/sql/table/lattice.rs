@@ -56,7 +56,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let TableAndPolicy { followed, table, .. } = table_and_policy(&mut call)?;
     let policy = &followed.policy;
     call.finish(&[])?;
-    let profile = by_values(table.clone(), policy).map_err(|error| call.refused(error))?;
+    let profile = by_values(table.clone(), policy).map_err(|error| call.wrong(error))?;
     let mut inputs = vec![profile.into_unoptimized_plan()];
     let identifiers: Vec<_> = must_not_repeat(policy).map(column).collect();
     if (followed.has_merged_columns() || !identifiers.is_empty()) && !is_repeatable(table.logical_plan())? {

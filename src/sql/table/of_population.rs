@@ -38,7 +38,7 @@ fn column(name: &str) -> Expr {
 
 /// Plans the call of the function of a model.
 pub(super) fn plan(mut call: Arguments<'_>, row: &ModelRow) -> Result<LogicalPlan> {
-    let model = reached_by(row, &[]).map_err(|error| call.refused(error))?;
+    let model = reached_by(row, &[]).map_err(|error| call.wrong(error))?;
     let (table, population) = (call.table()?, call.table()?);
     let arguments = call.rest()?;
     let mut individuals = call.named_column_of("individual", [&table, &population])?.into_iter().flatten();

@@ -18,7 +18,7 @@ use super::task::Inputs;
 use crate::class::ClassTable;
 use crate::engine::replay_table::table_of_plan;
 use crate::engine::{Context, Resources, Run};
-use crate::error::{Error, of_file};
+use crate::error::Error;
 use crate::generalize::hierarchy::csv_of_rows;
 use crate::input::address::local_path;
 use crate::input::canonical_table;
@@ -116,16 +116,17 @@ impl BoundPolicy {
 /// Reads the table and the policy of a call: its next two arguments.
 ///
 /// # Errors
-/// A plan error when either is wrong.
+/// A plan error where the SQL is wrong; where the policy is, or the table for it, an external one with
+/// our error in it.
 pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
     let (text, folder) = read(call)?;
-    let refused = |error: Error| call.refused(error);
-    let spec = PolicySpec::parse(&text).map_err(|error| refused(error.at("policy")))?;
+    let wrong = |error: Error| call.wrong(error);
+    let spec = PolicySpec::parse(&text).map_err(|error| wrong(error.at("policy")))?;
     if spec.population().is_some() {
-        return Err(call.refused(
-            "the policy compares with a population, which only the command line reads; use kanon release",
-        ));
+        let why =
+            "the policy compares with a population, which only the command line reads; use kanon release";
+        return Err(call.wrong(Error::policy(why)));
     }
     let allowed = call.options().allow_files;
     let files = KnownFiles {
@@ -135,25 +136,25 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
     let mut digested = text.clone();
     let mut texts = BTreeMap::new();
     for name in spec.hierarchy_files() {
-        let text = files.read(name).map_err(refused)?;
+        let text = files.read(name).map_err(wrong)?;
         digested += &text;
         texts.insert(name.to_owned(), text);
     }
     let csv_type = |name: &str| spec.csv_type(name);
     let plan = call.table_of(table.clone(), spec.csv(), &csv_type)?;
     let plain = call.file_of(&table, spec.csv(), &csv_type, Typing::Plain)?;
-    let refused = |error: Error| call.refused(error);
+    let wrong = |error: Error| call.wrong(error);
     let table = DataFrame::new(SessionContext::new().state(), plan);
     let plain = plain.unwrap_or_else(|| table.clone());
     let [table, plain] = [canonical_table(table), canonical_table(plain)];
-    let (table, plain) = (table.map_err(refused)?, plain.map_err(refused)?);
-    same_types(table.schema().as_arrow(), plain.schema().as_arrow()).map_err(refused)?;
-    let relative = spec.relative_columns(table.schema().as_arrow()).map_err(refused)?;
-    let table = days_since(table, &relative).map_err(refused)?;
-    let plain_table = plain_days_since(plain, &relative).map_err(refused)?;
+    let (table, plain) = (table.map_err(wrong)?, plain.map_err(wrong)?);
+    same_types(table.schema().as_arrow(), plain.schema().as_arrow()).map_err(wrong)?;
+    let relative = spec.relative_columns(table.schema().as_arrow()).map_err(wrong)?;
+    let table = days_since(table, &relative).map_err(wrong)?;
+    let plain_table = plain_days_since(plain, &relative).map_err(wrong)?;
     let schema = Arc::clone(table.schema().inner());
     let uncounted = FilesAndTrees { files: &texts, trees: spec.placeholder_trees() };
-    let policy = Arc::new(spec.resolve(&schema, &uncounted).map_err(refused)?);
+    let policy = Arc::new(spec.resolve(&schema, &uncounted).map_err(wrong)?);
     let digest = digest::of_bytes(digested.as_bytes());
     let show_values = call.options().show_values;
     let followed = BoundPolicy { policy, spec, schema, files: texts, digest, show_values };
@@ -164,16 +165,17 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
 fn read(call: &mut Arguments<'_>) -> Result<(String, PathBuf)> {
     let argument = call.next("a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}")?;
     let Some(text) = text_of(&argument) else {
-        return Ok((toml_of(&argument).map_err(|why| call.refused(why))?, PathBuf::new()));
+        return Ok((toml_of(&argument).map_err(|why| call.wrong(Error::policy(why)))?, PathBuf::new()));
     };
     // A path has neither line breaks nor keys with values.
     if text.contains(['\n', '=']) {
         return Ok((text.to_owned(), PathBuf::new()));
     }
     call.file_is_allowed()?;
-    let path = local_path(text).map_err(|error| call.refused(error.at("policy")))?;
+    let path = local_path(text).map_err(|error| call.wrong(error.at("policy")))?;
     let read = std::fs::read_to_string(&path);
-    let read = read.map_err(|error| call.refused(format!("policy {text}: {}", of_file(&error))))?;
+    let read =
+        read.map_err(|error| call.wrong(Error::of_policy_file(&error).at(format!("policy {text}"))))?;
     Ok((read, path.parent().map(Path::to_path_buf).unwrap_or_default()))
 }
 
