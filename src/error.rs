@@ -278,10 +278,15 @@ impl Errors {
 
     /// Keeps an error.
     pub(crate) fn add(&mut self, error: Error) {
-        self.0 = Some(match self.0.take() {
-            Some(first) => first.beside(error),
-            None => error,
-        });
+        self.0 = Some(std::mem::take(self).with(error));
+    }
+
+    /// Returns the first error that was kept, with the others and a last one beside it.
+    pub(crate) fn with(self, last: Error) -> Error {
+        match self.0 {
+            Some(first) => first.beside(last),
+            None => last,
+        }
     }
 
     /// Keeps the error of a result; returns the value, if there is one, otherwise.

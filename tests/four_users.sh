@@ -244,16 +244,19 @@ analyst() {
     says 'if you mean `marital-status`, write it in double quotes: "marital-status"'
     run 0 sql -c "SELECT \"marital-status\" FROM 'adult.csv'"
 
-    note "Columns of CSV files are text."
-    run 2 sql --csv 'decimal = ","' -c "SELECT avg(CAST(\"Größe\" AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
-    says "decimal has no effect in SQL"
+    note "Columns of CSV files have the types of their cells, in the forms that --csv names; one other cell keeps a column text."
+    run 0 sql --csv 'decimal = ",", nulls = ["", "NA"]' -c "SELECT avg(\"Größe\") AS mean FROM 'patienten_bom.csv'"
+    run 2 sql --csv 'decimal = ","' -c "SELECT avg(\"Größe\") AS mean FROM 'patienten_bom.csv'"
+    says 'nulls in --csv names the words for missing values'
     run 3 sql -c "SELECT avg(CAST(\"Größe\" AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
     run 3 sql -c "SELECT to_date(\"Geburtsdatum\") AS day FROM 'patienten_bom.csv'"
     says "write to_date(x, '%d.%m.%Y')"
     run 0 sql --csv 'nulls = ["", "NA"]' -c "SELECT avg(CAST(replace(\"Größe\", ',', '.') AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
-    run 2 sql -c "SELECT avg(minutes) AS mean FROM 'lake/1'"
-    says 'columns of CSV files are text'
-    run 2 sql -c "SELECT generalize_date(birth_date, 'year') AS year FROM 'lake/1'"
+    run 0 sql -c "SELECT avg(minutes) AS mean FROM 'lake/1'"
+    run 0 sql -c "SELECT generalize_date(birth_date, 'year') AS year FROM 'lake/1' LIMIT 1"
+    run 2 sql -c "SET kanon.csv_types = 'text'; SELECT avg(minutes) AS mean FROM 'lake/1'"
+    says 'a column of a CSV file is text if one cell is'
+    run 2 sql -c "SET kanon.csv_types = 'text'; SELECT generalize_date(birth_date, 'year') AS year FROM 'lake/1'"
     says "expected dates or timestamps"
     run 0 sql -c "SELECT k_anonymity(generalize_date(to_date(\"Geburtsdatum\", '%d.%m.%Y'), 'decade'), \"Geschlecht\") AS k FROM 'patienten_bom.csv'"
 

@@ -184,11 +184,6 @@ impl EncodedColumn {
         self.levels[0].labels.len()
     }
 
-    /// Returns whether level 0 merges distinct input values.
-    pub(super) fn merges_values(&self) -> bool {
-        self.distinct() < self.values.len()
-    }
-
     /// Returns the sum over all rows of the number of leaves below the row's label at `level`.
     pub fn covered(&self, level: usize) -> u128 {
         self.levels[level].covered

@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(coarser.of(0), [of(Some(4), 5)]);
             assert_eq!(coarser.of(1), [of(None, 1), of(Some(0), 1), of(Some(4), 2), of(Some(9), 1)]);
         }
-        assert_eq!(counting.used(), both.iter().map(Histograms::bytes).sum());
+        assert_eq!(counting.used(), both.iter().map(Histograms::bytes).sum::<usize>());
         assert_eq!(finer.of_all(), [of(None, 1), of(Some(0), 1), of(Some(4), 7), of(Some(9), 1)]);
         let wide = Histograms { values: 100_000, ..finer };
         assert_eq!((wide.cells(1), cells), (None, 22));

@@ -13,10 +13,15 @@ use crate::model::Distribution;
 
 /// Builds a table of this many groups over two quasi-identifiers and a sensitive column; people have two
 /// rows each, or are not counted.
-pub(crate) fn visits(groups: i32, counts_individuals: bool, budget: &Arc<dyn Budget>) -> Result<ClassTable> {
+pub(crate) fn visits(
+    groups: i32,
+    place: fn(i32) -> i32,
+    counts_individuals: bool,
+    budget: &Arc<dyn Budget>,
+) -> Result<ClassTable> {
     let numbers =
         |of: fn(i32) -> i32| Arc::new(Int32Array::from_iter_values((0..groups).map(of))) as ArrayRef;
-    let (age, place) = (numbers(|n| n * 79 % 997), numbers(|n| n / 997));
+    let (age, place) = (numbers(|n| n * 79 % 997), numbers(place));
     let diagnosis: ArrayRef = Arc::new(StringArray::from_iter((0..groups).map(|n| match n % 7 {
         0 => None,
         n => Some(format!("diagnosis {n}")),
@@ -44,7 +49,8 @@ const GROUPS: i32 = 20_000;
 
 fn made(counts_individuals: bool, limit: usize) -> (Arc<Counting>, Result<ClassTable>) {
     let (counting, budget) = counting(limit);
-    (counting, visits(GROUPS, counts_individuals, &budget))
+    // Every group is a class.
+    (counting, visits(GROUPS, |n| n / 997, counts_individuals, &budget))
 }
 
 fn is_refusal(error: &Error) {

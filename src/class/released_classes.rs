@@ -220,6 +220,7 @@ impl ReleasedClasses {
     }
 
     /// Returns which centroid classes show in a column, if they show centroids.
+    #[cfg(feature = "engine")]
     pub(crate) fn centroid_of(&self, column: &EncodedColumn) -> Option<Centroid> {
         match &self.shows {
             ClassTexts::Centroids(centroid, _) => Some(centroid.for_column(column.hierarchy())),

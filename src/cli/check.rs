@@ -137,11 +137,11 @@ impl Check {
 
     /// Names the command that shows what generalization would do.
     fn next(&self) -> String {
-        let policy = self.columns.policy().map(|policy| in_shell(&policy.display().to_string()));
+        let policy = self.columns.policy().map(|policy| self.set().with_policy(policy));
         format!(
-            "next      kanon search {} --policy {} shows what generalization would do\n",
+            "next      kanon search {} {} shows what generalization would do\n",
             in_shell(&self.input),
-            policy.as_deref().unwrap_or("POLICY")
+            policy.as_deref().unwrap_or("--policy POLICY")
         )
     }
 }

@@ -280,7 +280,7 @@ fn assertions(statement: &Statement, record: &PublicRecord, people: &str) -> Str
     let mut lines = match holds_all {
         true => format!("- None of the {people} is left out.\n"),
         false => format!(
-            "- The publisher states that at most {limit} of the {people} were left out because no group can hold them.\n"
+            "- The publisher states that at most {limit} of the {people} are left out because no group can hold them.\n"
         ),
     };
     if statement.rows_are_individuals {

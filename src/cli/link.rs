@@ -1,6 +1,6 @@
 //! `kanon link`: runs the linkage attack of someone who holds a list of individuals.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;

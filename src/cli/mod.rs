@@ -251,15 +251,24 @@ fn asks_for_json() -> bool {
         || pairs().any(|pair| pair[0] == "--format" && pair[1] == "json")
 }
 
-/// The stack size of threads that plan queries: that of most main threads, for expressions of many
-/// terms.
-const STACK: usize = 8 << 20;
+/// The stack size of threads that read, plan or run queries: several times that of most main threads,
+/// for expressions of 4,000 terms. Memory is taken only as far as it is used.
+const STACK: usize = 64 << 20;
 
 /// Creates the runtime of the threads that compute.
 fn workers(threads: usize) -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(threads).thread_stack_size(STACK).enable_all().build();
     runtime.map_err(|e| Error::data(format!("cannot start threads: {}", of_file(&e))))
+}
+
+/// Computes on a thread with a large stack, and waits for it.
+fn on_large_stack(compute: impl FnOnce() -> Result<Done> + Send) -> Result<Done> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, compute);
+        let thread = thread.map_err(|e| Error::data(format!("cannot start threads: {}", of_file(&e))))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn run(cli: Cli) -> Result<Done> {
@@ -288,14 +297,16 @@ fn run(cli: Cli) -> Result<Done> {
         signals(stop.clone(), !is_prompt)?
     };
     let stopped = listening.spawn(signals);
-    let done = runtime.block_on(async {
-        let show_values = cli.everywhere.show_values;
-        let run = Run { resources: &resources, stop: &stop, progress: &progress, show_values };
-        tokio::select! {
-            biased;
-            done = command(cli.command, &run, format, verbosity, listening.handle()) => done,
-            _ = stopped => Err(if prints_itself { Error::interrupted_query() } else { Error::interrupted() }),
-        }
+    let show_values = cli.everywhere.show_values;
+    let run = Run { resources: &resources, stop: &stop, progress: &progress, show_values };
+    let done = on_large_stack(|| {
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                done = command(cli.command, &run, format, verbosity, listening.handle()) => done,
+                _ = stopped => Err(if prints_itself { Error::interrupted_query() } else { Error::interrupted() }),
+            }
+        })
     });
     progress.end();
     // Does not wait for threads that still compute for a stopped run.

@@ -98,7 +98,7 @@ mod tests {
             (r#"sex,"a,b""#, &["sex", "a,b"]),
             (r#""say ""x"", y", "z" ,w"#, &[r#"say "x", y"#, "z", "w"]),
             ("5\" disk, b,", &["5\" disk", " b", ""]),
-            (r#""","""#, &[","]),
+            (r#"",""#, &[","]),
             ("", &[""]),
         ] {
             let names: Result<Names, String> = text.parse();

@@ -74,8 +74,11 @@ pub(crate) struct Release {
 
 impl Release {
     pub(super) async fn run(mut self, run: &Run<'_>) -> Result<Done> {
-        for path in [Some(&mut self.to), self.report.as_mut()].into_iter().flatten() {
+        for path in [Some(&mut self.to), self.report.as_mut(), self.recoding.as_mut()].into_iter().flatten() {
             *path = local_path(&path)?;
+        }
+        if self.policy.is_none() {
+            self.set.check_is_empty()?;
         }
         check_is_folder(&self.to)?;
         let earlier = self.recoding.as_deref().map(|path| Ok((path, earlier(path)?))).transpose()?;
@@ -229,11 +232,8 @@ impl Release {
             line("lost", lost);
         }
         if let (true, Some(policy)) = (is_coarse, &self.policy) {
-            let (input, policy) = (in_shell(&self.input), in_shell(&policy.display().to_string()));
-            line(
-                "compare",
-                format!("kanon search {input} --policy {policy} --compare: what other methods keep"),
-            );
+            let (input, policy) = (in_shell(&self.input), self.set.with_policy(policy));
+            line("compare", format!("kanon search {input} {policy} --compare: what other methods keep"));
         }
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
@@ -288,7 +288,7 @@ impl Release {
         line("keep", format!("{private} to yourself: it holds raw facts about the input"));
         // A private record holds the policy, but no population.
         let policy = self.policy.as_ref().filter(|_| released.reads_population);
-        let policy = policy.map(|policy| format!(" --policy {}", in_shell(&policy.display().to_string())));
+        let policy = policy.map(|policy| format!(" {}", self.set.with_policy(policy)));
         let (out, input) = (in_shell(&out.to_string()), in_shell(&self.input));
         let private = place.is_apart().then(|| format!(" --private {}", in_shell(&private.to_string())));
         line(

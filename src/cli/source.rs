@@ -10,7 +10,7 @@ use super::in_shell;
 use super::names::{Names, Part, name, parts};
 use super::numbers::plural;
 use crate::doc::find;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::input::Input;
 use crate::input::address::local_path;
 use crate::input::files::STANDARD_INPUT;
@@ -110,6 +110,26 @@ pub(crate) struct Set {
 }
 
 impl Set {
+    /// Returns the words that give a policy with these keys to another command.
+    pub(crate) fn with_policy(&self, policy: &Path) -> String {
+        let keys = self.set.iter().map(|key| format!(" --set {}", in_shell(key.text())));
+        format!("--policy {}{}", in_shell(&policy.display().to_string()), keys.collect::<String>())
+    }
+
+    /// Refuses keys where no policy is given; an option that stands in for one hides that from the
+    /// command line's own check.
+    ///
+    /// # Errors
+    /// A policy error if a key is set.
+    pub(crate) fn check_is_empty(&self) -> Result<()> {
+        match self.set.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(Error::policy("--set sets keys of a policy; give one with --policy").coded(Code::Usage))
+            }
+        }
+    }
+
     /// Gives an error about one of these keys its place on the command line, any other one `place`.
     pub(crate) fn located(&self, error: Error, place: Option<&str>) -> Error {
         SetKey::located(&self.set, error, place)
@@ -178,6 +198,7 @@ impl Columns {
             let csv = self.csv.or(Some(&file.spec));
             return Ok(PolicyFile { spec: file.spec.with_csv(csv), ..file });
         }
+        self.set.check_is_empty()?;
         let quasi = if self.quasi.is_empty() { known()? } else { Names::all(&self.quasi) };
         if quasi.is_empty() {
             return Err(Error::policy("name the quasi-identifiers: --quasi age,sex,zip or --policy FILE"));

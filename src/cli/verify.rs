@@ -71,7 +71,8 @@ impl Verify {
             (None, Some(_)) => policy_beside(&place)?,
             _ => None,
         };
-        let policy = policy.map_or_else(|| found.as_deref().map(&open).transpose(), |given| Ok(Some(given)))?;
+        let policy =
+            policy.map_or_else(|| found.as_deref().map(&open).transpose(), |given| Ok(Some(given)))?;
         let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
         run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));

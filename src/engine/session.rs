@@ -322,7 +322,8 @@ mod tests {
     #[test]
     fn a_refusal_says_which_limit_would_do() {
         const MIB: usize = 1 << 20;
-        let session = |mib: usize| Resources { threads: 1, memory: mib * MIB, spill: None }.session().unwrap();
+        let session =
+            |mib: usize| Resources { threads: 1, memory: mib * MIB, spill: None }.session().unwrap();
         // Of 20 MiB the pool has 14.
         let small = session(20);
         let (others, classes) = (PoolBudget::new(&small, "labels"), PoolBudget::new(&small, "classes"));
@@ -337,7 +338,8 @@ mod tests {
         classes.grow(8 * MIB).unwrap();
         let enough = PoolBudget::new(&session(30), "classes");
         assert!(enough.grow(21 * MIB).is_ok() && enough.grow(1).is_err());
-        for (bytes, text) in [(1, "1M"), (16 * MIB, "16M"), (1264 * MIB, "1300M"), (1264 * MIB + 1, "1300M")] {
+        for (bytes, text) in [(1, "1M"), (16 * MIB, "16M"), (1264 * MIB, "1300M"), (1264 * MIB + 1, "1300M")]
+        {
             assert_eq!(limit_text(bytes), text);
         }
         assert_eq!(limit_text(4 * 1024 * MIB + 1), "4100M");

@@ -55,7 +55,7 @@ fn scheme_of(argument: &str) -> Option<&str> {
 /// are no part of a path.
 fn of_file(address: &str) -> Option<PathBuf> {
     let url = url::Url::parse(address).ok()?;
-    let is_path = url.query().is_none() && url.fragment().is_none();
+    let is_path = !address.ends_with("://") && url.query().is_none() && url.fragment().is_none();
     let path = url.to_file_path().ok().filter(|path| is_path && path.to_str().is_some())?;
     Some(path)
 }

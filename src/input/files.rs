@@ -85,6 +85,12 @@ impl PinnedFile {
         Ok(Self { path, bytes: facts.len(), modified: facts.modified().ok() })
     }
 
+    /// Returns whether the file has the length and the time that it had.
+    #[cfg(feature = "cli")]
+    pub(super) fn is_unchanged(&self) -> bool {
+        Self::new(self.path.clone()).is_ok_and(|now| now == *self)
+    }
+
     /// Returns the words that name the file in an error.
     pub(crate) fn place(&self) -> String {
         format!("input file {}", self.path.display())
@@ -130,11 +136,47 @@ impl Input {
     /// A policy error for an address of another kind; a data error for no files, mixed formats, an
     /// unknown format, or a folder or glob that reaches the folder of a Delta Lake or a similar table.
     pub fn find(argument: &str) -> Result<Self> {
+        Self::find_with(argument, Partitions::Refused)
+    }
+
+    /// Finds the files of a location whose format is said. The columns of partition folders may be
+    /// read, and the name of a single file says nothing.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find); a data error for files of another format, and for a name in a
+    /// folder that has not the usual end `end` of the format, by which the engine chooses.
+    #[cfg(feature = "cli")]
+    pub(crate) fn find_of_format(location: &str, format: Format, end: &str) -> Result<Self> {
+        let path = local_path(location).map_err(|error| error.at("location"))?;
+        if path.is_file() {
+            let files = vec![PinnedFile::new(path)?];
+            return Ok(Self::of_files(location, files, format));
+        }
+        let input = Self::find_with(location, Partitions::Kept)?;
+        if input.format != format {
+            return Err(Error::data(format!(
+                "input `{location}`: it holds {} files, not {} files; say so in STORED AS",
+                input.format.name(),
+                format.name()
+            )));
+        }
+        let of_other_end = |file: &&PinnedFile| file.path.extension().is_none_or(|found| found != end);
+        match input.files.iter().find(of_other_end) {
+            Some(file) if path.is_dir() => Err(Error::data(format!(
+                "an external table reads only files that end in .{end} from a folder; rename the file, or name its folder as '{}/*'",
+                location.trim_end_matches('/')
+            ))
+            .at(file.place())),
+            _ => Ok(input),
+        }
+    }
+
+    fn find_with(argument: &str, partitions: Partitions) -> Result<Self> {
         let path = local_path(argument).map_err(|error| error.at("input"))?;
         let pattern = path.to_string_lossy();
         let (mut paths, mut checked) = (Vec::new(), other_tables::Checked::default());
         if path.is_dir() {
-            collect(&path, &mut paths, &mut checked)?;
+            collect(&path, partitions, &mut paths, &mut checked)?;
         } else if path.exists() {
             paths.push(path.clone());
         } else if pattern.contains(['*', '?', '[']) {
@@ -150,13 +192,12 @@ impl Input {
                     continue;
                 }
                 checked.check(found.parent().unwrap_or(&found))?;
-                if let Some(folder) =
-                    below.ancestors().skip(usize::from(!found.is_dir())).find(|folder| is_partition(folder))
-                {
+                let mut folders = below.ancestors().skip(usize::from(!found.is_dir()));
+                if let Some(folder) = folders.find(|folder| partitions.refuse(folder)) {
                     return Err(partitioned(folder));
                 }
                 if found.is_dir() {
-                    collect(&found, &mut paths, &mut checked)?;
+                    collect(&found, partitions, &mut paths, &mut checked)?;
                 } else {
                     paths.push(found);
                 }
@@ -244,7 +285,26 @@ impl Input {
     }
 }
 
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>, checked: &mut other_tables::Checked) -> Result<()> {
+/// Whether partition folders (`name=value`) are refused.
+#[derive(Clone, Copy, PartialEq)]
+enum Partitions {
+    Refused,
+    #[cfg(feature = "cli")]
+    Kept,
+}
+
+impl Partitions {
+    fn refuse(self, folder: &Path) -> bool {
+        self == Self::Refused && is_partition(folder)
+    }
+}
+
+fn collect(
+    folder: &Path,
+    partitions: Partitions,
+    paths: &mut Vec<PathBuf>,
+    checked: &mut other_tables::Checked,
+) -> Result<()> {
     checked.check(folder)?;
     let place = format!("input folder {}", folder.display());
     for entry in fs::read_dir(folder).context(&place)? {
@@ -254,10 +314,10 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>, checked: &mut other_tables::
         }
         if !path.is_dir() {
             paths.push(path);
-        } else if is_partition(&path) {
+        } else if partitions.refuse(&path) {
             return Err(partitioned(&path));
         } else {
-            collect(&path, paths, checked)?;
+            collect(&path, partitions, paths, checked)?;
         }
     }
     Ok(())
@@ -267,7 +327,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>, checked: &mut other_tables::
 #[cfg(feature = "cli")]
 pub(crate) fn has_no_data(folder: &Path) -> bool {
     let mut paths = Vec::new();
-    collect(folder, &mut paths, &mut other_tables::Checked::default()).is_ok()
+    collect(folder, Partitions::Refused, &mut paths, &mut other_tables::Checked::default()).is_ok()
         && paths.iter().all(|path| format_of(path).is_err())
 }
 

@@ -15,15 +15,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray};
-use arrow::compute::kernels::cast_utils::Parser;
-use arrow::datatypes::{DataType, Date32Type, Field, Float64Type, Int64Type, Schema, TimeUnit};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
+use arrow::compute::kernels::cmp::distinct;
+use arrow::compute::{cast as cast_values, nullif};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit};
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{Expr, cast, lit, try_cast, when};
+use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::DataFrame;
 
 use super::plain_form::plain_form;
 use super::plain_values::plain_value;
+use super::text_forms::{is_code, is_inexact, is_infinite, is_integer, is_moment, is_number, names_zone};
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Code, Error, Result};
@@ -34,9 +36,6 @@ use crate::policy::{CsvOptions, CsvType};
 
 /// The types tried for a column of dates or moments, the narrowest first.
 pub(crate) const TIMES: [DataType; 2] = [DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)];
-
-/// The limit up to which every integer has its own double.
-const EXACT: u64 = 1 << 53;
 
 /// The code that converts texts to values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,33 +89,93 @@ pub(crate) async fn typed(
 /// Builds a condition: a text of the column `name` is not NULL and cannot be read as a value of
 /// this type.
 pub(crate) fn misfit(name: &str, value: &Expr, data_type: &DataType) -> Expr {
-    let pattern = match data_type {
-        DataType::Int64 => Pattern::new("kanon_is_integer", is_integer),
-        DataType::Float64 => Pattern::new("kanon_is_number", is_number),
-        _ => Pattern::new("kanon_is_moment", is_moment),
-    };
-    let read = try_cast(value.clone(), data_type.clone());
-    let misfit = read.clone().is_null().or(of_values(Arc::new(pattern), name, value.clone()).is_not_true());
-    // The cast to a date takes the day of a timestamp and drops the time.
-    let misfit = match data_type {
-        DataType::Date32 => {
+    AsType::new(data_type, false).misfits(name, value)
+}
+
+/// Texts read as values of a type; a text that is none becomes NULL, or is refused.
+#[derive(Clone)]
+pub(super) struct AsType {
+    /// The name in plans, another one for each type.
+    name: String,
+    data_type: DataType,
+    fits: fn(&str) -> bool,
+    refuses: bool,
+}
+
+impl AsType {
+    /// Creates the reading as a type; `keeps_codes` is whether 01067 is a code rather than a number.
+    pub(super) fn new(data_type: &DataType, keeps_codes: bool) -> Self {
+        let fits: fn(&str) -> bool = match (data_type, keeps_codes) {
+            (DataType::Int64, false) => is_integer,
+            (DataType::Int64, true) => |text| is_integer(text) && !is_code(text),
+            (DataType::Float64, false) => is_number,
+            (DataType::Float64, true) => |text| is_number(text) && !is_code(text),
+            _ => is_moment,
+        };
+        Self { name: format!("kanon_as_{data_type}"), data_type: data_type.clone(), fits, refuses: false }
+    }
+
+    /// Builds a condition: a text of the column `name` is not NULL and no value.
+    pub(super) fn misfits(self, name: &str, text: &Expr) -> Expr {
+        let value = of_values(Arc::new(self), name, text.clone());
+        text.clone().is_not_null().and(value.is_null())
+    }
+
+    /// Builds the values of the texts of the column `name`; a text that is none fails the query.
+    #[cfg(feature = "cli")]
+    pub(super) fn values(self, name: &str, text: Expr) -> Expr {
+        let is_float = self.data_type == DataType::Float64;
+        let value = of_values(Arc::new(Self { refuses: true, ..self }), name, text);
+        if is_float { canonical_float(value) } else { value }
+    }
+}
+
+impl OfValues for AsType {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(self.data_type.clone())
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let doing = "reading texts as values";
+        let texts = texts_of(values)?;
+        let fitting = texts.iter().map(|text| text.filter(|text| (self.fits)(text)));
+        let fitting = fitting.collect::<StringViewArray>();
+        let mut read = cast_values(&fitting, &self.data_type).context(doing)?;
+        if self.data_type == DataType::Date32 {
+            // The cast takes the day of a timestamp and drops the time.
             let whole = DataType::Timestamp(TimeUnit::Microsecond, None);
-            misfit.or(try_cast(value.clone(), whole.clone()).not_eq(try_cast(read, whole)))
+            let (moment, day) = (cast_values(&fitting, &whole), cast_values(&read, &whole));
+            let has_time = distinct(&moment.context(doing)?, &day.context(doing)?).context(doing)?;
+            read = nullif(&read, &has_time).context(doing)?;
         }
-        _ => misfit,
-    };
-    value.clone().is_not_null().and(misfit)
+        if self.refuses && read.null_count() > texts.null_count() {
+            return Err(Error::data(
+                "a cell has another form than all cells had when the types of the columns were found: the file changed; run the \
+                 statement again, after creating its tables and views again",
+            ));
+        }
+        Ok(read)
+    }
+}
+
+fn texts_of(values: &ArrayRef) -> Result<&StringViewArray> {
+    let texts = values.as_string_view_opt();
+    texts.ok_or_else(|| Error::internal("infer_types: a text column is not Utf8View"))
 }
 
 /// A test of the form of a text.
-struct Pattern {
+pub(super) struct Pattern {
     /// The name in plans, another one for each pattern.
     name: String,
     fits: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 impl Pattern {
-    fn new(name: impl Into<String>, fits: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+    pub(super) fn new(name: impl Into<String>, fits: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self { name: name.into(), fits: Box::new(fits) }
     }
 }
@@ -131,111 +190,8 @@ impl OfValues for Pattern {
     }
 
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let texts = values
-            .as_string_view_opt()
-            .ok_or_else(|| Error::internal("infer_types: a text column is not Utf8View"))?;
-        Ok(Arc::new(texts.iter().map(|text| text.map(&self.fits)).collect::<BooleanArray>()))
+        Ok(Arc::new(texts_of(values)?.iter().map(|text| text.map(&self.fits)).collect::<BooleanArray>()))
     }
-}
-
-/// Returns whether the bytes have the form `form`, in which `0` stands for any digit.
-fn has_form(bytes: &[u8], form: &[u8]) -> bool {
-    bytes.len() == form.len()
-        && bytes.iter().zip(form).all(|(byte, form)| match form {
-            b'0' => byte.is_ascii_digit(),
-            form => byte == form,
-        })
-}
-
-/// Returns the rest of a text after its date and time: fraction and zone.
-fn after_time(text: &str) -> Option<&str> {
-    let bytes = text.as_bytes();
-    let (date, time) = (bytes.get(..10)?, bytes.get(11..19)?);
-    let has_time = has_form(date, b"0000-00-00")
-        && matches!(bytes.get(10)?, b'T' | b't' | b' ')
-        && has_form(time, b"00:00:00");
-    if has_time { text.get(19..) } else { None }
-}
-
-/// Returns whether a text has the form of a date or a moment; the cast checks its numbers against
-/// the calendar and the clock.
-fn is_moment(text: &str) -> bool {
-    if has_form(text.as_bytes(), b"0000-00-00") {
-        return true;
-    }
-    let Some(rest) = after_time(text) else { return false };
-    // The cast would carry a leap second over into the next minute.
-    let is_leap_second = text.as_bytes().get(17).is_none_or(|tens| *tens > b'5');
-    let (digits, zone) = match rest.strip_prefix('.') {
-        Some(fraction) => {
-            let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-            (Some(digits), fraction.get(digits..).unwrap_or_default())
-        }
-        None => (None, rest),
-    };
-    !is_leap_second
-        && digits.is_none_or(|digits| (1..=9).contains(&digits))
-        && matches!(zone, "" | "Z" | "z" | "+00:00" | " UTC")
-}
-
-/// Returns whether a text is a date or a moment in the usual form, on a day that the calendar has.
-pub(crate) fn is_plain_date(text: &str) -> bool {
-    is_moment(text) && text.get(..10).and_then(Date32Type::parse).is_some()
-}
-
-/// Returns whether a text is a moment in an unsupported time zone.
-fn names_zone(text: &str) -> bool {
-    let rest = after_time(text).unwrap_or_default();
-    let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit()).trim_start();
-    !is_moment(text) && zone.starts_with(|c: char| c.is_alphabetic() || c == '+' || c == '-')
-}
-
-fn unsigned(text: &str) -> &str {
-    let text = text.trim_ascii();
-    text.strip_prefix(['+', '-']).unwrap_or(text)
-}
-
-fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn is_integer(text: &str) -> bool {
-    is_digits(unsigned(text))
-}
-
-/// Returns whether a text is a number that a double holds; see the [module](self).
-pub(crate) fn is_number(text: &str) -> bool {
-    let number = unsigned(text);
-    if ["nan", "inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word)) {
-        return true;
-    }
-    if is_digits(number) {
-        return !is_inexact(text);
-    }
-    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (number, None),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    (is_digits(whole) || is_digits(fraction))
-        && [whole, fraction].iter().all(|digits| digits.is_empty() || is_digits(digits))
-        && exponent.is_none_or(is_integer_without_spaces)
-        && Float64Type::parse(text).is_some_and(f64::is_finite)
-}
-
-fn is_integer_without_spaces(text: &str) -> bool {
-    is_digits(text.strip_prefix(['+', '-']).unwrap_or(text))
-}
-
-/// Returns whether a text is an integer that a double may round.
-fn is_inexact(text: &str) -> bool {
-    let digits = unsigned(text).trim_start_matches('0');
-    is_integer(text) && !digits.is_empty() && digits.parse::<u64>().map_or(true, |integer| integer > EXACT)
-}
-
-/// Returns whether a text is a number beyond the range of a double.
-fn is_infinite(text: &str) -> bool {
-    !is_number(text) && !is_integer(text) && Float64Type::parse(text).is_some_and(f64::is_infinite)
 }
 
 /// Returns the types to try for the texts of a column, the narrowest first.

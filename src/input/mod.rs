@@ -5,6 +5,8 @@ pub(crate) mod address;
 pub mod column_values;
 pub(crate) mod days_since;
 pub mod files;
+#[cfg(feature = "cli")]
+pub(crate) mod found_types;
 pub mod hierarchy_files;
 pub(crate) mod infer_types;
 mod loaded;
@@ -19,6 +21,7 @@ pub(crate) mod read_csv;
 mod read_json;
 mod read_parquet;
 mod table;
+pub(crate) mod text_forms;
 pub(crate) mod utf8_copies;
 
 pub use files::{Format, Input, PinnedFile};

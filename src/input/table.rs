@@ -9,6 +9,7 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit,
 };
+use datafusion::catalog::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
@@ -64,6 +65,18 @@ impl Input {
             return Err(Error::data(why).coded(Code::EmptyInput));
         }
         one_name_each(&schema)?;
+        Ok(schema)
+    }
+
+    /// Returns the schema that all files share, after a walk through Arrow files.
+    ///
+    /// # Errors
+    /// Those of [`file_schema`](Self::file_schema); a data error for a damaged Arrow file.
+    pub(crate) fn checked_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
+        let schema = self.file_schema(csv)?;
+        if self.format == Format::Arrow {
+            self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
+        }
         Ok(schema)
     }
 
@@ -134,10 +147,7 @@ impl Input {
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
         typing: Typing,
     ) -> Result<DataFrame> {
-        let schema = self.file_schema(csv)?;
-        if self.format == Format::Arrow {
-            self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
-        }
+        let schema = self.checked_schema(csv)?;
         let raw = self.raw(session, csv, &schema)?;
         if self.format == Format::Csv {
             if typing == Typing::Columnar {
@@ -160,6 +170,17 @@ impl Input {
     }
 
     fn raw(&self, session: &SessionContext, csv: &CsvOptions, schema: &SchemaRef) -> Result<DataFrame> {
+        self.raw_within(session, csv, schema, |table| table)
+    }
+
+    /// Reads the files as they are; `within` may put their table into another one.
+    pub(super) fn raw_within(
+        &self,
+        session: &SessionContext,
+        csv: &CsvOptions,
+        schema: &SchemaRef,
+        within: impl FnOnce(Arc<dyn TableProvider>) -> Arc<dyn TableProvider>,
+    ) -> Result<DataFrame> {
         if self.format == Format::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;
             if let Some(rows) = self.copies.of(&self.files, csv)?.rows(schema, csv.has_header(), delimiter) {
@@ -202,7 +223,7 @@ impl Input {
             .with_listing_options(ListingOptions::new(format).with_file_extension(""))
             .with_schema(Arc::clone(schema));
         let table = ListingTable::try_new(config).context("opening the input")?;
-        session.read_table(Arc::new(table)).context("opening the input")
+        session.read_table(within(Arc::new(table))).context("opening the input")
     }
 }
 
@@ -386,7 +407,7 @@ fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
 }
 
 /// Returns the text columns of CSV files; the texts in `nulls` become NULL.
-fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
+pub(super) fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
     let nulls: Vec<Expr> = csv.nulls.iter().map(|text| lit(text.clone())).collect();
     let texts: Vec<Expr> = schema
         .fields()

@@ -30,17 +30,15 @@ impl ColumnSpec {
         };
         let mut wrong = Errors::default();
         let mut keys = Keys::known(path.clone(), table, &names(COLUMN), &[], &mut wrong);
-        let role = keys.take("role", role).and_then(|role| {
-            let words = || Role::ALL.map(|(_, word)| word).join(", ");
-            role.ok_or_else(|| Error::policy(format!("expected `role = ...`, one of {}", words())).at(&path))
-        });
-        let role = match role {
-            Ok(role) => role,
-            Err(error) => {
-                wrong.add(error);
+        let role = match keys.take("role", role) {
+            Ok(Some(role)) => role,
+            // An unknown key may be a misspelt `role`.
+            Ok(None) => {
                 wrong.end_of_stage()?;
-                Role::Text
+                let words = Role::ALL.map(|(_, word)| word).join(", ");
+                return Err(Error::policy(format!("expected `role = ...`, one of {words}")).at(path));
             }
+            Err(error) => return Err(wrong.with(error)),
         };
         let allowed = |key: &str| role == Role::Quasi || (role == Role::Sensitive && key == "hierarchy");
         for key in QUASI_ONLY.iter().filter(|key| !allowed(key) && keys.table.contains_key(**key)) {

@@ -25,6 +25,8 @@ mod set_key;
 mod spec;
 #[cfg(test)]
 mod spec_tests;
+#[cfg(test)]
+mod together_tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;

@@ -274,6 +274,8 @@ impl PolicySpec {
                 wrong.add(Error::policy(why).at("accept_homogeneity"));
             }
         }
+        // Who misspelt a name sees no line that repeats it.
+        wrong.end_of_stage()?;
         let is_open = |column: &&ColumnSpec| {
             column.role == Role::Sensitive
                 && !protects_column(requirements, &column.name)

@@ -122,6 +122,11 @@ impl SetKey {
         Ok(())
     }
 
+    /// Returns the key and its value as they were given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the place of this key on the command line, for errors.
     fn place(&self) -> String {
         format!("--set {}", self.text)

@@ -13,7 +13,7 @@ use super::facts::{count_if, narrow, one_row, whole};
 use crate::engine::Context;
 use crate::engine::functions::{OfValues, of_values};
 use crate::error::{Error, Result};
-use crate::input::infer_types::{is_number, is_plain_date};
+use crate::input::text_forms::{is_number, is_plain_date};
 use crate::policy::CsvType;
 use crate::policy::cell_forms::{
     DATE_FORMATS, DateFormat, NUMBER_FORMATS, NumberFormat, ShortYears, TIMES_OF_DAY,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, LargeListArray, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt64Array};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use datafusion::error::Result;
@@ -12,6 +12,8 @@ use hashbrown::HashMap;
 
 use super::interned::{Interned, passes};
 use super::listed_classes::{Count, CountedColumns, ListedClasses, See, damaged, is_emitted, left_behind};
+use crate::engine::into_engine;
+use crate::error::Error;
 use crate::model::{Class, SensitiveColumn};
 
 /// The key of one count: a class of a group and, where they are counted, a value and an individual
@@ -155,7 +157,7 @@ impl ClassCounts {
     /// Adds the counts of other states to these groups.
     pub(super) fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let (rows, tuples) = states.split_last().ok_or_else(damaged)?;
-        let rows = rows.as_list_opt::<i64>().ok_or_else(damaged)?;
+        let rows = rows.as_list_opt::<i32>().ok_or_else(damaged)?;
         let mut tuples = tuples.iter();
         let classes = self.classes.numbers_of_state(&mut tuples)?;
         let values = self.values.numbers_of_state(&mut tuples)?;
@@ -205,19 +207,34 @@ impl ClassCounts {
     }
 }
 
-/// Returns the type of [`lists`] of these items.
+/// Returns the type of [`lists`] of these items. Offsets of 64 bits would not survive Arrow Flight,
+/// which announces such lists as lists with offsets of 32 bits.
 pub(super) fn list_of(items: DataType) -> DataType {
-    DataType::LargeList(item_field(items))
+    DataType::List(item_field(items))
 }
 
 fn item_field(items: DataType) -> FieldRef {
     Arc::new(Field::new_list_field(items, true))
 }
 
+/// Returns lists of these lengths, which together hold the items.
+///
+/// # Errors
+/// When there are more items than offsets of 32 bits can count.
 pub(super) fn lists(items: ArrayRef, lengths: impl Iterator<Item = usize>) -> Result<ArrayRef> {
-    let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
+    lists_of_at_most(i32::MAX, items, lengths)
+}
+
+fn lists_of_at_most(most: i32, items: ArrayRef, lengths: impl Iterator<Item = usize>) -> Result<ArrayRef> {
+    if i32::try_from(items.len()).map_or(true, |items| items > most) {
+        return Err(into_engine(Error::data(format!(
+            "a measure has {} different counts in one partition, and at most {most} can be passed on; use \
+             more partitions (--threads), or count fewer rows at once",
+            items.len()
+        ))));
+    }
     let field = item_field(items.data_type().clone());
-    Ok(Arc::new(LargeListArray::try_new(field, offsets, items, None)?))
+    Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), items, None)?))
 }
 
 #[cfg(test)]
@@ -294,6 +311,17 @@ mod tests {
         rows.merge(&state, &[0; 6]).unwrap();
         assert_eq!(sizes(&rows), [2, 2]);
         assert!(merged.merge(&[], &[]).is_err());
+    }
+
+    #[test]
+    fn more_items_than_offsets_can_count_are_refused() {
+        let items: ArrayRef = Arc::new(UInt64Array::from(vec![1, 2, 3]));
+        let of = |most| lists_of_at_most(most, Arc::clone(&items), [2, 1].into_iter());
+        let lists = of(3).unwrap();
+        assert_eq!(*lists.data_type(), list_of(DataType::UInt64));
+        assert_eq!(lists.as_list::<i32>().value_offsets(), [0, 2, 3]);
+        let error = of(2).unwrap_err().to_string();
+        assert!(error.contains("3 different counts") && error.contains("at most 2"), "{error}");
     }
 
     #[test]

@@ -122,8 +122,8 @@ impl ComparedClasses {
         let values = StateNumbers::read(&mut self.values, &mut tuples)?;
         let individuals = StateNumbers::read(&mut self.individuals, &mut tuples)?;
         let (rows, lengths) = (
-            rows.as_list_opt::<i64>().ok_or_else(damaged)?,
-            lengths.as_list_opt::<i64>().ok_or_else(damaged)?,
+            rows.as_list_opt::<i32>().ok_or_else(damaged)?,
+            lengths.as_list_opt::<i32>().ok_or_else(damaged)?,
         );
         let of_counts = rows.values().as_primitive_opt::<UInt64Type>().ok_or_else(damaged)?.values();
         for (row, group) in groups.iter().enumerate().filter(|(row, _)| rows.is_valid(*row)) {
@@ -211,7 +211,7 @@ struct StateNumbers<'a> {
     /// The numbers here of all tuples of the state; empty without columns.
     numbers: Vec<u32>,
     /// Where the tuples of each group begin, and the place of each count's tuple among them.
-    of_groups: Option<(&'a [i64], &'a [u32])>,
+    of_groups: Option<(&'a [i32], &'a [u32])>,
 }
 
 impl<'a> StateNumbers<'a> {
@@ -221,8 +221,8 @@ impl<'a> StateNumbers<'a> {
         }
         let (tuples, of_counts) = state.next().zip(state.next()).ok_or_else(damaged)?;
         let numbers = own.numbers_of_state(&mut std::iter::once(tuples))?;
-        let starts = tuples.as_list_opt::<i64>().ok_or_else(damaged)?.value_offsets();
-        let of_counts = of_counts.as_list_opt::<i64>().ok_or_else(damaged)?.values();
+        let starts = tuples.as_list_opt::<i32>().ok_or_else(damaged)?.value_offsets();
+        let of_counts = of_counts.as_list_opt::<i32>().ok_or_else(damaged)?.values();
         let of_counts = of_counts.as_primitive_opt::<UInt32Type>().ok_or_else(damaged)?.values();
         Ok(Self { numbers, of_groups: Some((starts, of_counts)) })
     }

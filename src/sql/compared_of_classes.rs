@@ -11,8 +11,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, ListArray, UInt64Array};
-use arrow::buffer::OffsetBuffer;
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array};
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
@@ -23,7 +22,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
 
+use super::accounted::{Accounted, Memory};
 use super::by_name::told_apart_by_name;
+use super::class_counts::{list_of, lists};
 use super::compared_classes::ComparedClasses;
 use super::constants::{Constant, literals};
 use super::hierarchies::Hierarchies;
@@ -37,26 +38,29 @@ use crate::model::{HIERARCHY, MODELS, SensitiveColumn};
 pub(super) struct ComparedOfClasses {
     name: &'static str,
     /// The type that all its models return.
-    returns: DataType,
+    pub(super) returns: DataType,
     /// The hierarchies that a constant may name.
     hierarchies: Hierarchies,
+    /// Where states are accounted for.
+    memory: Memory,
     signature: Signature,
 }
 
 impl ComparedOfClasses {
     /// Creates the function for models that return this type.
-    pub(super) fn new(returns: &DataType, hierarchies: Hierarchies) -> Self {
+    pub(super) fn new(returns: &DataType, hierarchies: Hierarchies, memory: Memory) -> Self {
         let name = match returns {
             DataType::Int64 => "compared_counts_of_classes",
             _ => "compared_of_classes",
         };
         let signature = Signature::user_defined(Volatility::Immutable);
-        Self { name, returns: returns.clone(), hierarchies, signature }
+        Self { name, returns: returns.clone(), hierarchies, memory, signature }
     }
 
     /// Returns both functions.
-    pub(super) fn all(hierarchies: &Hierarchies) -> [Self; 2] {
-        [DataType::Float64, DataType::Int64].map(|returns| Self::new(&returns, hierarchies.clone()))
+    pub(super) fn all(hierarchies: &Hierarchies, memory: &Memory) -> [Self; 2] {
+        [DataType::Float64, DataType::Int64]
+            .map(|returns| Self::new(&returns, hierarchies.clone(), memory.clone()))
     }
 
     /// Reads the models of a call from its arguments before the list; `None` stands for one that is
@@ -82,16 +86,17 @@ impl ComparedOfClasses {
         Ok(models)
     }
 
-    fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<ComparedGroups> {
+    fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<Accounted<ComparedGroups>> {
         let literals: Vec<Option<&ScalarValue>> = literals(arguments).collect();
         let (_, before) = literals.split_last().ok_or_else(damaged)?;
         let list = arguments.expr_fields.last().ok_or_else(damaged)?;
-        Ok(ComparedGroups {
+        let groups = ComparedGroups {
             models: self.models(before)?,
             returns: self.returns.clone(),
             classes: ComparedClasses::new(list.data_type())?,
             groups: 0,
-        })
+        };
+        Ok(Accounted { groups, memory: self.memory.clone() })
     }
 }
 
@@ -112,7 +117,7 @@ impl AggregateUDFImpl for ComparedOfClasses {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::List(reached(&self.returns)))
+        Ok(list_of(self.returns.clone()))
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -139,11 +144,6 @@ impl AggregateUDFImpl for ComparedOfClasses {
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
-}
-
-/// Returns the field of the numbers in a result.
-fn reached(returns: &DataType) -> FieldRef {
-    Arc::new(Field::new_list_field(returns.clone(), true))
 }
 
 /// A model of a call.
@@ -187,8 +187,7 @@ impl Groups for ComparedGroups {
         let places = (0..groups).flat_map(|group| (0..columns.len()).map(move |model| (group, model)));
         let places = places.map(|(group, model)| (model * groups + group) as u64);
         let numbers = take(&concat(&columns)?, &UInt64Array::from_iter_values(places), None)?;
-        let ends = OffsetBuffer::from_lengths(std::iter::repeat_n(columns.len(), groups));
-        Ok(Arc::new(ListArray::try_new(reached(&self.returns), ends, numbers, None)?))
+        lists(numbers, std::iter::repeat_n(columns.len(), groups))
     }
 }
 

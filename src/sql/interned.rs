@@ -115,7 +115,7 @@ impl Interned {
         if !self.has_columns() {
             return Ok(Vec::new());
         }
-        let list = lists.next().and_then(|list| list.as_list_opt::<i64>()).ok_or_else(damaged)?;
+        let list = lists.next().and_then(|list| list.as_list_opt::<i32>()).ok_or_else(damaged)?;
         let tuples = list.values().as_binary_opt::<i64>().ok_or_else(damaged)?;
         tuples.iter().map(|tuple| tuple.map_or(Ok(NULL), |tuple| self.number(tuple))).collect()
     }

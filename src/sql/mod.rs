@@ -16,6 +16,7 @@
 //!
 //! Constants are literals: a wrong constant is a plan error, raised before a row is read.
 
+mod accounted;
 mod aggregate_documentation;
 mod by_name;
 mod class_counts;
@@ -23,6 +24,8 @@ pub(crate) mod codes;
 mod compared_classes;
 mod compared_of_classes;
 mod constants;
+#[cfg(test)]
+mod flight_tests;
 mod generalize;
 pub(crate) mod hierarchies;
 mod interned;
@@ -61,6 +64,7 @@ use crate::engine::count_classes::{self, CountClasses};
 use crate::engine::functions::canonical_float_function;
 use crate::engine::read_dictionaries::{self, ReadDictionaries};
 use crate::generalize::GENERALIZERS;
+use accounted::Memory;
 use codes::takes_dictionaries;
 use compared_of_classes::ComparedOfClasses;
 #[cfg(test)]
@@ -93,6 +97,11 @@ use udf::GeneralizeFunction;
 /// # Errors
 /// Those of the registry.
 pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
+    register_accounted(registry, &Memory::default())
+}
+
+/// Registers all functions; the measures account for their states in this memory.
+fn register_accounted(registry: &mut dyn FunctionRegistry, memory: &Memory) -> Result<()> {
     for function in GENERALIZERS.iter().filter_map(GeneralizeFunction::new) {
         registry.register_udf(Arc::new(function.of_codes().into()))?;
         registry.register_udf(Arc::new(function.into()))?;
@@ -107,14 +116,14 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     let of_loaded = generalize::GeneralizeLoaded::new(loaded.clone());
     registry.register_udf(Arc::new(of_loaded.of_codes().into()))?;
     registry.register_udf(Arc::new(of_loaded.into()))?;
-    let (aggregates, of_sizes) = aggregates(&loaded)?;
+    let (aggregates, of_sizes) = aggregates(&loaded, memory)?;
     for function in aggregates {
         registry.register_udaf(Arc::new(function.into()))?;
     }
     for function in of_sizes {
         registry.register_udaf(Arc::new(function.into()))?;
     }
-    for function in ComparedOfClasses::all(&loaded) {
+    for function in ComparedOfClasses::all(&loaded, memory) {
         registry.register_udaf(Arc::new(function.into()))?;
     }
     Ok(())
@@ -151,7 +160,7 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// # Errors
 /// Those of [`register_functions`].
 pub fn register_all(session: &SessionContext) -> Result<()> {
-    register_functions(&mut session.clone())?;
+    register_accounted(&mut session.clone(), &Memory::of(session))?;
     let state = session.state();
     if !state.optimizer().rules.iter().any(|rule| rule.name() == k_anonymity_to_group_by::NAME) {
         session.add_optimizer_rule(Arc::new(KAnonymityToGroupBy::new()?));
@@ -313,7 +322,7 @@ mod tests {
         let before = names(&session).len();
         register_all(&session).unwrap();
         let once = names(&session);
-        let (aggregates, of_sizes) = aggregates(&Hierarchies::default()).unwrap();
+        let (aggregates, of_sizes) = aggregates(&Hierarchies::default(), &Memory::default()).unwrap();
         assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
         // Three functions, and those of codes and of counts, are called by this crate's plans only.
         let codes = GENERALIZERS.len();

@@ -22,11 +22,34 @@ pub struct KanonOptions {
     pub show_values: bool,
     /// How CSV files that a query names are written.
     pub csv: CsvOptions,
+    /// What the columns of CSV files are in `FROM 'file'`.
+    pub csv_types: CsvTypes,
     /// The text of `csv`.
     csv_keys: String,
 }
 
+/// What the columns of CSV files are in `FROM 'file'` and in external tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CsvTypes {
+    /// Whole or fractional numbers, days or moments, if all cells are.
+    Infer,
+    /// Text.
+    Text,
+}
+
+impl CsvTypes {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Infer => "infer",
+            Self::Text => "text",
+        }
+    }
+}
+
 const CSV: &str = "kanon.csv";
+const CSV_TYPES: &str = "kanon.csv_types";
+const OF_CSV_TYPES: &str = "The columns of CSV files in FROM 'file' and in external tables: text, or infer, which finds their types from every cell; \
+                            infer in the shell `kanon sql`";
 const OF_CSV: &str = "How CSV files that a query names are written: keys as under [input] of a policy, such as delimiter = \";\", \
                       encoding = \"latin1\"";
 
@@ -37,6 +60,7 @@ impl Default for KanonOptions {
             allow_files: false,
             show_values: false,
             csv: CsvOptions::default(),
+            csv_types: CsvTypes::Text,
             csv_keys: String::new(),
         }
     }
@@ -72,12 +96,15 @@ impl KanonOptions {
     }
 }
 
-/// Parses keys of `[input]` for queries, in which the columns of CSV files are text.
+/// Parses keys of `[input]` for queries.
 ///
 /// # Errors
 /// Those of [`CsvOptions::parse`], and a policy error for a key that has no effect on texts.
-pub(crate) fn csv_of_texts(keys: &str) -> Result<CsvOptions, Error> {
+fn csv_of(keys: &str, types: CsvTypes) -> Result<CsvOptions, Error> {
     let csv = CsvOptions::parse(keys)?;
+    if types == CsvTypes::Infer {
+        return Ok(csv);
+    }
     let NumberFormat { decimal, thousands } = csv.numbers;
     let whole = thousands
         .map_or("x".to_owned(), |mark| format!("replace(x, '{}', '')", mark.to_string().replace('\'', "''")));
@@ -90,7 +117,8 @@ pub(crate) fn csv_of_texts(keys: &str) -> Result<CsvOptions, Error> {
     } else {
         return Ok(csv);
     };
-    let why = format!("{key} has no effect in SQL, where columns of CSV files are text; write {instead}");
+    let why =
+        format!("{key} has no effect where columns of CSV files are text (kanon.csv_types); write {instead}");
     Err(Error::policy(why))
 }
 
@@ -114,13 +142,21 @@ impl ExtensionOptions for KanonOptions {
     /// Sets the option `kanon.<key>`.
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let key = format!("{}.{key}", Self::PREFIX);
+        let refused = |why: Error| DataFusionError::Configuration(format!("{key}: {why}"));
         if key == CSV {
-            let refused = |error| DataFusionError::Configuration(format!("{key}: {error}"));
-            (self.csv, self.csv_keys) = (csv_of_texts(value).map_err(refused)?, value.to_owned());
+            (self.csv, self.csv_keys) = (csv_of(value, self.csv_types).map_err(refused)?, value.to_owned());
+            return Ok(());
+        }
+        if key == CSV_TYPES {
+            let mut all = [CsvTypes::Infer, CsvTypes::Text].into_iter();
+            let types = all.find(|types| value.trim().eq_ignore_ascii_case(types.name()));
+            let types = types.ok_or_else(|| refused(Error::policy("expected infer or text")))?;
+            csv_of(&self.csv_keys, types).map_err(refused)?;
+            self.csv_types = types;
             return Ok(());
         }
         let all = self.all();
-        let keys: Vec<&str> = all.iter().map(|(known, ..)| *known).chain([CSV]).collect();
+        let keys: Vec<&str> = all.iter().map(|(known, ..)| *known).chain([CSV, CSV_TYPES]).collect();
         let Some((_, place, _)) = all.into_iter().find(|(known, ..)| *known == key) else {
             let why = format!("unknown option `{key}`; {}", nearest(&key, &keys));
             return Err(DataFusionError::Configuration(why));
@@ -139,8 +175,13 @@ impl ExtensionOptions for KanonOptions {
             value: Some(value.to_string()),
             description,
         };
-        let csv =
-            ConfigEntry { key: CSV.to_owned(), value: Some(self.csv_keys.clone()), description: OF_CSV };
-        self.clone().all().map(entry).into_iter().chain([csv]).collect()
+        let text = |key: &str, value: &str, description| ConfigEntry {
+            key: key.to_owned(),
+            value: Some(value.to_owned()),
+            description,
+        };
+        let csv = text(CSV, &self.csv_keys, OF_CSV);
+        let csv_types = text(CSV_TYPES, self.csv_types.name(), OF_CSV_TYPES);
+        self.clone().all().map(entry).into_iter().chain([csv, csv_types]).collect()
     }
 }

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 use hashbrown::HashMap;
 
 use super::by_name::told_apart_by_name;
-use super::class_counts::lists;
+use super::class_counts::{list_of, lists};
 use super::constants::literals;
 use super::interned::passes;
 use super::listed_classes::emitted;
@@ -32,7 +32,7 @@ use crate::model::k_anonymity;
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as an aggregate
 /// over sizes.
 pub struct OfSizes {
-    row: Row,
+    pub(super) row: Row,
     counts_individuals: bool,
     name: String,
     returns: DataType,
@@ -107,8 +107,7 @@ impl AggregateUDFImpl for OfSizes {
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         let list = |name: &str, items| {
-            let of = DataType::LargeList(Arc::new(Field::new_list_field(items, true)));
-            Arc::new(Field::new(format_state_name(arguments.name, name), of, true))
+            Arc::new(Field::new(format_state_name(arguments.name, name), list_of(items), true))
         };
         Ok(vec![list("sizes", DataType::Int64), list("classes", DataType::UInt64)])
     }
@@ -215,8 +214,8 @@ impl GroupsAccumulator for Sizes {
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total_groups: usize) -> Result<()> {
         self.groups = total_groups;
         let [sizes, classes] = states else { return Err(damaged()) };
-        let sizes = sizes.as_list_opt::<i64>().ok_or_else(damaged)?;
-        let classes = classes.as_list_opt::<i64>().ok_or_else(damaged)?;
+        let sizes = sizes.as_list_opt::<i32>().ok_or_else(damaged)?;
+        let classes = classes.as_list_opt::<i32>().ok_or_else(damaged)?;
         for ((sizes, classes), group) in sizes.iter().zip(classes.iter()).zip(groups) {
             let (Some(sizes), Some(classes)) = (sizes, classes) else { continue };
             let sizes = sizes.as_primitive_opt::<Int64Type>().ok_or_else(damaged)?;

@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use super::accounted::{Accounted, Memory};
 use super::aggregate_documentation::documented;
 use super::by_name::told_apart_by_name;
 use super::class_counts::ClassCounts;
@@ -51,6 +52,8 @@ pub struct ClassAggregate {
     over: AggregateInput,
     /// The hierarchies that a call may name.
     hierarchies: Hierarchies,
+    /// Where states are accounted for.
+    memory: Memory,
     /// What the measure needs of a class, its group and its table.
     needs: Needs,
     name: String,
@@ -71,11 +74,14 @@ pub(super) enum AggregateInput {
 }
 
 /// Returns all aggregates: one over rows and one over individuals per table row, and those that the
-/// optimizer rule needs. Calls may name these hierarchies.
+/// optimizer rule needs. Calls may name these hierarchies, and account for their states in this memory.
 ///
 /// # Errors
 /// When a model cannot be made with every parameter 1.
-pub(super) fn aggregates(hierarchies: &Hierarchies) -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
+pub(super) fn aggregates(
+    hierarchies: &Hierarchies,
+    memory: &Memory,
+) -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
     let (mut all, mut of_sizes) = (Vec::new(), Vec::new());
     for row in MODELS.iter().map(Row::Model).chain(RISKS.iter().map(Row::Risk)) {
         let needs = row.needs().map_err(into_engine)?;
@@ -88,7 +94,8 @@ pub(super) fn aggregates(hierarchies: &Hierarchies) -> Result<(Vec<ClassAggregat
             let looks =
                 CountedColumns { individual, sensitive: needs.reads_column(), compared: needs.reads_input() };
             let of_quasi = ClassAggregate::new(row, needs, looks, AggregateInput::Quasi, &returns);
-            let of_quasi = ClassAggregate { hierarchies: hierarchies.clone(), ..of_quasi };
+            let (hierarchies, memory) = (hierarchies.clone(), memory.clone());
+            let of_quasi = ClassAggregate { hierarchies, memory, ..of_quasi };
             all.push(of_quasi);
             // One class does not tell the distribution of them all.
             if looks.sensitive && !row.is_of_table(needs) && !looks.compared {
@@ -134,6 +141,7 @@ impl ClassAggregate {
             looks,
             over,
             hierarchies: Hierarchies::default(),
+            memory: Memory::default(),
             needs,
             name,
             returns: returns.clone(),
@@ -159,7 +167,8 @@ impl ClassAggregate {
     /// Returns the function that computes the measure from lists of counts, if it reads the values of
     /// its whole group.
     pub(super) fn of_classes(&self) -> Option<ComparedOfClasses> {
-        self.looks.compared.then(|| ComparedOfClasses::new(&self.returns, self.hierarchies.clone()))
+        let new = || ComparedOfClasses::new(&self.returns, self.hierarchies.clone(), self.memory.clone());
+        self.looks.compared.then(new)
     }
 
     pub(super) fn over(&self) -> AggregateInput {
@@ -224,7 +233,7 @@ impl ClassAggregate {
         self.hierarchies.sensitive_column(self.needs, place, constant)
     }
 
-    fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<ClassGroups> {
+    fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<Accounted<ClassGroups>> {
         self.no_distinct(arguments.is_distinct)?;
         let constants = self.row.constants().len();
         let fields = arguments.expr_fields.get(constants..).unwrap_or_default();
@@ -232,7 +241,7 @@ impl ClassAggregate {
         if self.over == AggregateInput::OneClass {
             types.pop();
         }
-        Ok(ClassGroups {
+        let groups = ClassGroups {
             number: self.row.number(&self.name, literals(arguments))?,
             column: self.column(literals(arguments).next().flatten())?,
             constants,
@@ -241,7 +250,8 @@ impl ClassAggregate {
             classes: ClassCounts::new(self.looks, &types)?,
             returns: self.returns.clone(),
             groups: 0,
-        })
+        };
+        Ok(Accounted { groups, memory: self.memory.clone() })
     }
 }
 

@@ -552,7 +552,7 @@ fn refused(place: &Place, line: &str, code: i32, part: &str) {
 fn policies_that_are_refused() {
     let place = scene();
     refused(&place, "release in.parquet --to out", 2, "--policy");
-    refused(&place, "release in.parquet --policy none.toml --to out", 2, "none.toml");
+    refused(&place, "release in.parquet --policy none.toml --to out", 3, "none.toml");
     for (from, to, part) in [
         ("zip     =", "zipp    =", "columns.zipp: the input has no column `zipp`; did you mean `zip`?"),
         ("    sex     = { role = \"quasi\" }\n", "", "1 column of the input without a role: sex"),

@@ -85,7 +85,7 @@ fn the_publisher_states() {
     let page = place.run("explain out").exit(0).out;
     for stated in [
         "The publisher states that the method was `auto`",
-        "- The publisher states that at most 5 % of the rows were left out",
+        "- The publisher states that at most 5 % of the rows are left out",
         "- The publisher states that each row is another person.",
         "- The publisher states that all rows of a group may share one value of `ward`.",
         "Left out of the release, as the publisher states:\n",

@@ -153,7 +153,7 @@ fn the_labels_of_every_hierarchy_are_released_and_verified() {
     for (at, (column, said, by, labels)) in COLUMNS.iter().enumerate() {
         place.write("p.toml", policy("k = 2", &format!("{column} = {{ role = \"quasi\", {said} }}")));
         for input in ["in.parquet", "in.csv"] {
-            let out = format!("out_{at}_{input}");
+            let out = format!("out_{at}_{}", input.replace('.', "_"));
             let told = place.run(&format!("release {input} --policy p.toml --to {out}")).exit(0).out;
             assert!(told.contains("k_anonymity 2 required"), "{told}");
             let released: BTreeSet<String> = texts(&place.released(&out), column).into_iter().collect();
@@ -184,16 +184,17 @@ fn the_same_bytes_for_any_threads_and_a_record_that_verifies() {
     let place = place();
     place.write("p.toml", policy("k = 3\nsuppression_limit = 0.2", ALL));
     for input in ["in.parquet", "in.csv"] {
+        let out_of = |threads| format!("out_{threads}_{}", input.replace('.', "_"));
         for threads in [1, 3] {
-            let out = format!("out_{threads}_{input}");
+            let out = out_of(threads);
             place.run(&format!("release {input} --policy p.toml --to {out} --threads {threads}")).exit(0);
         }
-        assert_eq!(place.files(&format!("out_1_{input}")), place.files(&format!("out_3_{input}")), "{input}");
+        assert_eq!(place.files(&out_of(1)), place.files(&out_of(3)), "{input}");
     }
     // The private record has the hierarchy file's text: the file itself is not needed any more.
     std::fs::remove_file(place.path("towns.parquet")).unwrap();
     for input in ["in.parquet", "in.csv"] {
-        place.run(&format!("verify out_3_{input} --input {input}")).exit(0);
+        place.run(&format!("verify out_3_{} --input {input}", input.replace('.', "_"))).exit(0);
     }
     let missing = place.run("release in.csv --policy p.toml --to again").exit(3);
     missing.says("columns.town.hierarchy.file: hierarchy file towns.parquet: there is no such file");

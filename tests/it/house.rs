@@ -156,6 +156,7 @@ fn tables() -> Vec<Table> {
                 "laws_tests",
                 "merge_tests",
                 "naive_bounds",
+                "prefix_tests",
                 "region_label",
                 "region_label_tests",
                 "restore",

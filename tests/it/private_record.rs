@@ -15,7 +15,11 @@ fn released(lab: &Lab, more: &[&str]) -> crate::releases::Ran {
 /// Edits the policy, so that the next release is another one.
 fn other_policy(lab: &Lab) {
     let policy = fs::read_to_string(lab.path("policy.toml")).unwrap();
-    fs::write(lab.path("policy.toml"), policy.replacen("suppression_limit = 0.05", "suppression_limit = 0.06", 1)).unwrap();
+    fs::write(
+        lab.path("policy.toml"),
+        policy.replacen("suppression_limit = 0.05", "suppression_limit = 0.06", 1),
+    )
+    .unwrap();
 }
 
 #[test]

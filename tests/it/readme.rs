@@ -76,6 +76,17 @@ fn with_comments(policy: &str, column: &str) -> String {
 }
 
 #[test]
+fn the_comparison_counts_what_the_tool_lists() {
+    let listed = Place::new().run("list --format json").exit(0).json();
+    let count = |kind: &str| listed[kind].as_array().unwrap().len();
+    let row = format!("| models, methods | {} models and {} methods: ", count("models"), count("methods"));
+    assert!(
+        std::fs::read_to_string(root().join("README.md")).unwrap().contains(&row),
+        "no `{row}` in README.md"
+    );
+}
+
+#[test]
 fn the_second_example_is_what_a_reader_gets() {
     let path = root().join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap();

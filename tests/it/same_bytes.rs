@@ -166,6 +166,7 @@ fn release(place: &Place, input: &str, more: &str) -> Files {
     place.run(&format!("release {input} --policy policy.toml --to out {more}")).exit(0);
     let files = place.files("out");
     std::fs::remove_dir_all(place.path("out")).unwrap();
+    std::fs::remove_file(place.path("out.private.json")).unwrap();
     files
 }
 

@@ -40,8 +40,7 @@ fn results_are_tables_csv_or_json() {
          (3 rows)\n"
     );
     assert_eq!(ask(&place, "--output csv", SCORES).exit(0).out, "age,pre\n42,4\n52,24\n73,3\n");
-    let json =
-        "[\n{\"age\":\"42\",\"pre\":4},\n{\"age\":\"52\",\"pre\":24},\n{\"age\":\"73\",\"pre\":3}\n]\n";
+    let json = "[\n{\"age\":42,\"pre\":4},\n{\"age\":52,\"pre\":24},\n{\"age\":73,\"pre\":3}\n]\n";
     assert_eq!(ask(&place, "--output json", SCORES).exit(0).out, json);
     assert_eq!(ask(&place, "--format json", SCORES).exit(0).out, json);
     assert_eq!(ask(&place, "--format json --output csv", "SELECT 1 AS n").exit(0).out, "n\n1\n");
@@ -189,12 +188,13 @@ fn swapped_arguments_are_noted() {
     assert_eq!(ask(&place, "--output csv", risk).exit(0).out, "k\n1\n");
 }
 
-/// The result is the engine's; the note says how text compares, once per column.
+/// The result is the engine's; the note says how text compares, once per column. Numbers with zeros before them are text.
 #[test]
 fn comparisons_of_text_of_csv_files_are_noted() {
     let place = place();
-    place.write("num.csv", "age,Full Income,name\n9,900,x\n10,1000,y\n55,20000,z\n");
-    place.write("in/num.csv", "age\n9\n10\n");
+    place.write("num.csv", "age,Full Income,name\n09,0900,x\n10,1000,y\n55,20000,z\n");
+    place.write("in/num.csv", "age\n09\n10\n");
+    place.write("typed.csv", "age,born,name\n9,1999-01-31,x\n10,2000-01-01,y\n55,1980-12-31,z\n");
     place.parquet("num.parquet", &table([("age", Arc::new(StringArray::from(vec!["9", "10"])) as ArrayRef)]));
     let note = |column: &str, file: &str, written: &str| {
         format!(
@@ -239,6 +239,11 @@ fn comparisons_of_text_of_csv_files_are_noted() {
         "SELECT name FROM 'num.csv' WHERE age > 50 AND age = '55' AND name > 'm' ORDER BY CAST(age AS DOUBLE)",
         "SELECT max(age) FROM 'num.parquet'",
         "SELECT max(n) FROM (SELECT count(*) AS n FROM 'num.csv' GROUP BY age)",
+        "SELECT max(age), min(born), greatest(age, 20) FROM 'typed.csv' WHERE age > '5' GROUP BY age ORDER BY age",
+        "CREATE VIEW v AS SELECT age AS a FROM 'typed.csv'; SELECT max(a) FROM v",
+        "CREATE TABLE t AS SELECT age AS a FROM 'typed.csv'; SELECT max(a) FROM t",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'typed.csv'; SELECT max(age) FROM t",
+        "SELECT max(age) FROM (SELECT age FROM 'typed.csv' UNION ALL SELECT age FROM 'typed.csv')",
     ] {
         assert_eq!(noted(text), "", "{text}");
     }
@@ -454,30 +459,43 @@ fn no_error_of_a_running_query_shows_a_cell() {
 #[test]
 fn arithmetic_on_text_is_refused_with_the_cast() {
     let place = place();
+    place.write("codes.csv", "age\n09\n10\n");
     for (call, named) in [("age + 1", "+"), ("2 * age", "*"), ("sum(age)", "sum"), ("abs(age)", "abs")] {
         let why = format!(
-            "kanon: `{named}` does not take arguments of these types: columns of CSV files are text, CAST(x AS INT) or CAST(x \
-             AS DOUBLE) makes numbers of them\n"
+            "kanon: `{named}` does not take arguments of these types: a column of a CSV file is text if one cell is, nulls in --csv \
+             names the words for missing values, CAST(x AS INT) or CAST(x AS DOUBLE) makes numbers of texts, CAST(x AS VARCHAR) texts \
+             of numbers\n"
         );
         let why = if call.contains(' ') { why.replace("arguments", "operands") } else { why };
-        assert_eq!(ask(&place, "", &format!("SELECT {call} FROM 'scores.csv'")).exit(2).err, why);
+        let query = format!("SELECT {call} FROM 'codes.csv'");
+        assert_eq!(ask(&place, "", &query).exit(2).err, why);
+        let query = format!("SET kanon.csv_types = 'text'; SELECT {call} FROM 'scores.csv'");
+        assert_eq!(ask(&place, "", &query).exit(2).err, why);
+        ask(&place, "", &format!("SELECT {call} FROM 'scores.csv'")).exit(0);
     }
 }
 
-/// Columns are text, so the forms of numbers and dates would have no effect.
+/// Columns that are text have no forms of numbers and dates.
 #[test]
-fn forms_of_numbers_and_dates_are_refused() {
+fn forms_of_numbers_and_dates_are_refused_for_texts() {
     let place = place();
     for key in ["decimal = \",\"", "thousands = \",\"", "date_format = \"%d.%m.%Y\""] {
         let name = key.split(' ').next().unwrap();
-        let why = format!("{name} has no effect in SQL, where columns of CSV files are text; write ");
-        place.run(&format!("sql --csv '{key}'")).exit(2).says(&why);
-        ask(&place, "", &format!("SET kanon.csv = '{key}'")).exit(2).says(&why);
+        let why =
+            format!("{name} has no effect where columns of CSV files are text (kanon.csv_types); write ");
+        let text = "SET kanon.csv_types = 'text'";
+        ask(&place, &format!("--csv '{key}'"), text).exit(2).says(&why);
+        ask(&place, "", &format!("{text}; SET kanon.csv = '{key}'")).exit(2).says(&why);
+        ask(&place, "", &format!("SET kanon.csv = '{key}'; {text}")).exit(2).says(&why);
+        ask(&place, "", &format!("SET kanon.csv = '{key}'")).exit(0);
     }
-    let both = place.run("sql --csv 'decimal = \",\", thousands = \".\"'").exit(2);
+    let both =
+        ask(&place, "--csv 'decimal = \",\", thousands = \".\"'", "SET kanon.csv_types = text").exit(2);
     both.says("write CAST(replace(replace(x, '.', ''), ',', '.') AS DOUBLE)");
     let ran = ask(&place, "--csv 'decimal = \".\"'", "SELECT count(*) AS n FROM 'scores.csv'");
     ran.exit(0);
+    ask(&place, "", "SET kanon.csv_types = 'some'").exit(2).says("kanon.csv_types: expected infer or text");
+    place.run("sql --csv 'decimal = \"x\"' -c 'SELECT 1'").exit(2).says("decimal");
 }
 
 #[test]

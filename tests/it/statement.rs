@@ -76,7 +76,7 @@ fn the_record_states_what_the_policy_promises() {
     let page = place.run("explain out").exit(0).out;
     for part in [
         "at most 10 % of the rows are left out",
-        "asserts that each row is another person",
+        "states that each row is another person",
         "all rows of a group may share one value of `diagnosis`",
         "1 column with the role identifier\n",
         "1 column without a role\n",

@@ -341,7 +341,7 @@ fn nights_by_the_script() {
     let policy = "k = 3\nothers = \"drop\"\nrows_are_individuals = true\n[columns]\nssn = { role = \"identifier\" }\n\
                   sex = { role = \"quasi\", max_level = 0 }\n";
     place.write("p.toml", policy);
-    place.run("release lake/2026-01-01.parquet --policy p.toml --to out/2026-01-01").exit(0);
+    place.run("release lake/2026-01-01.parquet --policy p.toml --to out/2026-01-01 --private secret").exit(0);
     let folder = crate::command::program().parent().unwrap().to_path_buf();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let night = |day: &str| {

@@ -244,8 +244,8 @@ impl PolicyText {
             return;
         }
         self.comment(
-            "A sensitive column is refused without a [[require]] that looks at it, unless it is named here: all who \
-             share a combination may then share its value, which tells it.",
+            "A sensitive column that no required model looks at is refused, unless it is named here: all who share a \
+             combination may then share its value, which tells it.",
         );
         self.line("# accept_homogeneity = []");
         self.blank();

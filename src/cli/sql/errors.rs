@@ -69,7 +69,10 @@ fn with_help(text: &str) -> String {
         return suggestion;
     }
     let hint = match text.contains("Utf8") {
-        true => ": columns of CSV files are text, CAST(x AS INT) or CAST(x AS DOUBLE) makes numbers of them",
+        true => {
+            ": a column of a CSV file is text if one cell is, nulls in --csv names the words for missing values, CAST(x AS INT) or \
+             CAST(x AS DOUBLE) makes numbers of texts, CAST(x AS VARCHAR) texts of numbers"
+        }
         false => "",
     };
     if let Some((_, of)) = text.split_once("Function '")

@@ -3,10 +3,11 @@
 
 mod draw;
 mod errors;
-mod external_csv;
+mod external;
 mod files;
 mod listed;
 mod no_column;
+mod operators;
 mod own_names;
 mod print;
 mod prompt;
@@ -14,6 +15,7 @@ mod script;
 mod shell;
 mod swapped;
 mod text_order;
+mod workers;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -24,7 +26,8 @@ use tokio::runtime::Handle;
 use super::{Done, Format, Verbosity};
 use crate::engine::Run;
 use crate::error::{Error, Result};
-use crate::sql::options::csv_of_texts;
+use crate::input::address::local_path;
+use crate::policy::CsvOptions;
 use shell::Shell;
 
 /// Query files in SQL with all functions of kanon.
@@ -36,8 +39,9 @@ use shell::Shell;
   kanon sql -f questions.sql
 
 Files, folders and globs of Parquet, CSV, JSON lines and Arrow files are tables:
-FROM 'visits.parquet', FROM 'lake/*.parquet'. The columns of CSV files are text, as
-in kanon check, also in CREATE EXTERNAL TABLE without columns: CAST(age AS INT).
+FROM 'visits.parquet', FROM 'lake/*.parquet'. A column of CSV files, also in CREATE
+EXTERNAL TABLE without columns, is of numbers or dates if all its cells are; one cell
+such as 01067 or NA keeps it text (SET kanon.csv_types = 'text' keeps all).
 
 With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it reads the
 statements from standard input. Statements end with ; and a line between them may be a
@@ -52,9 +56,8 @@ pub(crate) struct Sql {
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";",
-    /// encoding = "latin1"'. `SET kanon.csv` does the same. Columns are text, so those of numbers
-    /// and dates are refused.
-    #[arg(long, value_name = "KEYS", value_parser = |keys: &str| csv_of_texts(keys).map(|_| keys.to_owned()))]
+    /// encoding = "latin1", nulls = ["", "NA"]'. `SET kanon.csv` does the same.
+    #[arg(long, value_name = "KEYS", value_parser = |keys: &str| CsvOptions::parse(keys).map(|_| keys.to_owned()))]
     csv: Option<String>,
     /// Output format of results; defaults to table, or to json with --format json.
     #[arg(long, value_enum)]
@@ -119,6 +122,7 @@ impl Sql {
         }
         for path in self.files {
             let place = path.display().to_string();
+            let path = local_path(&path).map_err(|e| e.at("--file"))?;
             let text = std::fs::read_to_string(&path).map_err(|e| Error::from_io(&e).at(&place))?;
             texts.push((Some(place), text));
         }

@@ -19,22 +19,23 @@ use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{TableFactor, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, dialect_from_str};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
 use super::Output;
 use super::errors::StageResult;
-use super::external_csv;
+use super::external;
 use super::files::Files;
 use super::listed;
+use super::operators;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
 use super::swapped;
 use super::text_order::TextOrder;
+use super::workers::Workers;
 use crate::cli::Verbosity;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest};
 use crate::input::Format;
-use crate::sql::options::KanonOptions;
+use crate::sql::options::{CsvTypes, KanonOptions};
 
 /// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
@@ -100,6 +101,7 @@ fn set_options(
     let mut state = state.write();
     if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<KanonOptions>() {
         (options.allow_files, options.show_values) = (true, show_values);
+        options.csv_types = CsvTypes::Infer;
         if let Some(keys) = csv {
             options.set("csv", keys)?;
         }
@@ -180,17 +182,18 @@ impl Shell {
     fn parse(&self, text: &str) -> Result<impl Iterator<Item = Statement> + use<>> {
         let limit = self.session.copied_config().options().sql_parser.recursion_limit.get();
         let dialect = self.dialect();
+        operators::check(text, &*dialect)?;
         let parser = DFParserBuilder::new(text).with_dialect(&*dialect).with_recursion_limit(limit).build();
         Ok(parser.and_then(|mut parser| parser.parse_statements()).planning()?.into_iter())
     }
 
     /// Returns the statement, or the query that stands for it: for SHOW TABLES, and for an external
-    /// table of a CSV file, which is read as other commands do.
+    /// table of CSV files, which is read as other commands do.
     fn replaced(&self, statement: Statement) -> Result<Statement> {
         if let Some(tables) = listed::of_show_tables(&statement) {
             return Ok(self.parse(tables)?.next().unwrap_or(statement));
         }
-        let Some(view) = external_csv::as_view(&statement) else { return Ok(statement) };
+        let Some(view) = external::as_view(&statement) else { return Ok(statement) };
         if let Statement::CreateExternalTable(table) = &statement {
             let name = TableReference::from(table.name.to_string());
             let is_there = self.session.table_exist(name.clone()).asking()?;
@@ -211,10 +214,15 @@ impl Shell {
         let statement = self.replaced(statement)?;
         let text = statement.to_string();
         let promises = !self.noted && calls_anonymize(&statement);
-        self.files.begin(KanonOptions::of(self.session.state().config().options()).csv);
-        let plan = self.session.state().statement_to_plan(statement).await;
+        let workers = Workers::begin(self.threads)?;
+        let state = self.session.state();
+        self.files.begin(&KanonOptions::of(state.config().options()));
+        // The types of columns are found from all rows, which takes time.
+        let plan = workers.wait(async move { state.statement_to_plan(statement).await }).await;
         let opened = self.files.end();
-        let plan = external_csv::with_texts(plan.planning()?);
+        let plan = plan?.planning()?;
+        let (opened, told) = opened.map(|opened| (opened.names, opened.notes)).unwrap_or_default();
+        self.note(&told);
         let names: Vec<&str> = opened.iter().map(|(name, _)| name.as_str()).collect();
         let doing = match names.as_slice() {
             [] => "running the query".to_owned(),
@@ -243,11 +251,13 @@ impl Shell {
             LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => Reads::Nothing,
             _ => Reads::Schema,
         };
-        let workers = Workers::begin(self.threads)?;
         let (session, of_task) = (self.session.clone(), doing.clone());
         let started = workers.run(async move { start(&session, plan, reads, &of_task).await });
         let rows = match started.await.map_err(|error| error.at(&doing))?? {
-            Started::Done => None,
+            Started::Done(told) => {
+                self.note(&told);
+                None
+            }
             Started::Rows(rows) => Some(rows),
             // A statement that was interrupted before this point creates no table.
             Started::Table(plan) => {
@@ -352,34 +362,10 @@ impl Shell {
     }
 }
 
-/// Threads for one statement. They cannot be stopped while an operator computes, for hours where a
-/// join is large, so the threads of an interrupted statement are left behind.
-struct Workers(Option<Runtime>);
-
-impl Workers {
-    fn begin(threads: usize) -> Result<Self> {
-        crate::cli::workers(threads).map(|runtime| Self(Some(runtime)))
-    }
-
-    /// Runs a future on these threads.
-    async fn run<T: Send + 'static>(&self, what: impl Future<Output = T> + Send + 'static) -> Result<T> {
-        let gone = || Error::internal("shell: a thread of the engine panicked or has ended");
-        self.0.as_ref().ok_or_else(gone)?.spawn(what).await.map_err(|_| gone())
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 /// The result of starting a statement.
 enum Started {
-    /// The statement has no rows.
-    Done,
+    /// The statement has no rows; what the user is told.
+    Done(String),
     /// The statement's rows.
     Rows(SendableRecordBatchStream),
     /// The plan that creates a table from its rows.
@@ -399,11 +385,14 @@ async fn start(session: &SessionContext, plan: LogicalPlan, reads: Reads, doing:
             table.input = Arc::new(rows.running(doing)?);
             return Ok(Started::Table(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table))));
         }
+        (Reads::Schema, LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table))) => {
+            return external::create(session, *table).await.map(Started::Done);
+        }
         (Reads::Nothing, plan) => session.execute_logical_plan(plan).await.asking()?,
         (_, plan) => session.execute_logical_plan(plan).await.opening()?,
     };
     if frame.schema().fields().is_empty() {
-        return Ok(Started::Done);
+        return Ok(Started::Done(String::new()));
     }
     let context = frame.task_ctx().into();
     let plan = frame.create_physical_plan().await.planning()?;

@@ -1,7 +1,8 @@
-//! Notes comparisons of columns of CSV files. They are text, so numbers compare letter by letter:
-//! '10' comes before '9'.
+//! Notes comparisons of columns of CSV files that are text, in which numbers compare letter by letter: '10' comes
+//! before '9'.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::TableReference;
@@ -12,6 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, Table
 use datafusion::scalar::ScalarValue;
 
 use super::no_column::written;
+use crate::input::found_types::PinnedTable;
 
 /// A column of a CSV file, or of an external table of such files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -90,8 +92,11 @@ impl TextOrder {
         }
     }
 
-    /// Returns the source of a column of a plan's result.
+    /// Returns the source of a column of a plan's result, if it is text there.
     fn source(&self, plan: &LogicalPlan, index: usize) -> Option<Source> {
+        if !plan.schema().fields().get(index)?.data_type().is_string() {
+            return None;
+        }
         match plan {
             LogicalPlan::SubqueryAlias(alias) if self.is_file(&alias.alias) => {
                 let column = alias.schema.fields().get(index)?.name().clone();
@@ -124,6 +129,8 @@ impl TextOrder {
             return sources.get(index)?.clone();
         }
         let provider = source_as_provider(&scan.source).ok()?;
+        let pinned = provider.downcast_ref::<PinnedTable>().map(|pinned| Arc::clone(&pinned.table));
+        let provider = pinned.unwrap_or(provider);
         let table = provider.downcast_ref::<ListingTable>()?;
         let column = scan.source.schema().fields().get(index)?.name().clone();
         (table.options().format.get_ext() == "csv").then(|| Source { file: name.to_owned(), column })

@@ -136,13 +136,13 @@ impl Place {
         } else if replaced.iter().any(|out| belongs(&self.private, out)) {
             return Ok(());
         } else if release_of(&self.private).is_some() {
-            "exists, and belongs to another release, whose later checks and --recoding need it; move it away, or choose another \
-             place with --private"
-                .to_owned()
+            let why = "exists, and belongs to another release, whose later checks and --recoding need it; move it away, or choose \
+                       another place with --private";
+            return Err(Error::policy(why).coded(Code::Exists).at(place));
         } else {
             "a file of this name exists and is no private record; move it away, or choose another place with --private".to_owned()
         };
-        Err(Error::policy(why).coded(Code::Exists).at(place))
+        Err(Error::policy(why).at(place))
     }
 }
 

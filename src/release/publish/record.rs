@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Context;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Code, Error, Result, of_file};
 use crate::measure::utility::Utility;
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
@@ -277,7 +277,9 @@ impl PublicRecord {
             )));
         }
         let text = fs::read_to_string(&path).map_err(|e| {
-            Error::data(format!("{}: {}; is this a release of kanon?", path.display(), of_file(&e)))
+            let why = format!("{}: {}; is this a release of kanon?", path.display(), of_file(&e));
+            let is_missing = e.kind() == std::io::ErrorKind::NotFound;
+            if is_missing { Error::data(why).coded(Code::NotFound) } else { Error::data(why) }
         })?;
         let edited =
             || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result, of_file};
 use crate::input::Input;
+use crate::input::address::local_path;
 use crate::release::publish::disk;
 use crate::release::publish::record::{RECORD, TABLES_OF_GROUPS, name_of};
 
@@ -59,7 +60,7 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
             )));
         }
     }
-    let (folder, matched) = (Path::new(&input.argument), |path: &Path| matches(input, path));
+    let (folder, matched) = (path_of(input), |path: &Path| matches(input, path));
     const PART: &str = "part-00000.parquet";
     let tables = || TABLES_OF_GROUPS.iter().map(|table| out.join(table));
     let is_matched = matched(out)
@@ -80,17 +81,22 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     Ok(())
 }
 
+/// Returns the path or the glob of INPUT.
+fn path_of(input: &Input) -> PathBuf {
+    local_path(&input.argument).unwrap_or_default()
+}
+
 /// Returns whether INPUT is a glob that matches an absolute path.
 fn matches(input: &Input, path: &Path) -> bool {
     let near =
         std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-    let pattern = glob::Pattern::new(&input.argument).ok();
+    let pattern = glob::Pattern::new(&path_of(input).to_string_lossy()).ok();
     pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
 }
 
 /// Returns whether INPUT would read a file that appears at an absolute path.
 pub(crate) fn reads(input: &Input, file: &Path) -> bool {
-    let folder = fs::canonicalize(&input.argument).ok().filter(|folder| folder.is_dir());
+    let folder = fs::canonicalize(path_of(input)).ok().filter(|folder| folder.is_dir());
     folder.is_some_and(|folder| file.starts_with(folder)) || matches(input, file)
 }
 

@@ -70,6 +70,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use super::accounted::Memory;
 use super::hierarchies::Hierarchies;
 use super::measure_state::Row;
 use super::of_counts::functions_of_counts;
@@ -103,7 +104,7 @@ impl KAnonymityToGroupBy {
     /// # Errors
     /// When a model cannot be made with every parameter 1.
     pub fn new() -> Result<Self> {
-        let (aggregates, of_sizes) = aggregates(&Hierarchies::default())?;
+        let (aggregates, of_sizes) = aggregates(&Hierarchies::default(), &Memory::default())?;
         let of_class = aggregates.into_iter().filter(|function| function.over() == AggregateInput::OneClass);
         let all = of_class.map(AggregateUDF::from).chain(of_sizes.into_iter().map(AggregateUDF::from));
         let functions = all.map(|function| (function.name().to_owned(), Arc::new(function))).collect();

@@ -17,6 +17,7 @@ use crate::doc::Doc;
 use crate::measure::RISKS;
 use crate::model::k_anonymity;
 use crate::parameter::Setting;
+use crate::sql::accounted::Memory;
 use crate::sql::hierarchies::Hierarchies;
 use crate::sql::udaf::aggregates;
 
@@ -38,7 +39,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     call.finish(&["individual"])?;
 
     let end = if individual.is_some() { "_individuals" } else { "" };
-    let (mut functions, _) = aggregates(&Hierarchies::default())?;
+    let (mut functions, _) = aggregates(&Hierarchies::default(), &Memory::default())?;
     let mut measure = |name: &str, constants: Vec<Expr>| {
         let function = functions.iter().position(|function| function.name() == format!("{name}{end}"));
         let function = function.map(|at| AggregateUDF::from(functions.swap_remove(at)));

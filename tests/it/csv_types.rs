@@ -1,0 +1,196 @@
+//! The types of the columns of CSV files in `kanon sql`, and the checks of external tables.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+
+use crate::command::{Place, Ran, table};
+
+fn ask(place: &Place, line: &str, text: &str) -> Ran {
+    place.run_on(&format!("sql --output csv {line} -c"), Some(text), "")
+}
+
+/// Returns the rows of an answer, without the header.
+fn rows(place: &Place, text: &str) -> String {
+    let answer = ask(place, "", text).exit(0).out;
+    answer.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned())
+}
+
+const ONE_OF_EACH: &str = "whole,fraction,day,moment,code,truth,blank,word,large\n\
+                           9,1.5,2020-01-31,2020-01-31T10:00:00,01067,true,,x,9223372036854775808\n\
+                           10,NaN,2020-02-01,2020-02-01 00:00:00.5Z,1067,false,,\"\",1\n\
+                           ,,,,,,,,\n";
+
+/// By hand: of the values 9, 10, 11, 100 one class holds the first two, the other the last two. The shares of the
+/// first exceed those of all rows by 1/4, 2/4, 1/4 from value to value: 1/3 of the widest step, by 3 steps. In the
+/// order of letters, 10, 100, 11, 9, these are 1/4, 0, 1/4, 0, which makes 1/6.
+#[test]
+fn order_is_that_of_the_values_as_in_other_commands() {
+    let place = Place::new();
+    place.write("in.csv", "grade,sex\n9,f\n10,f\n11,m\n100,m\n");
+    let query = "SELECT round(t_closeness_ordered(grade, sex), 6) AS t FROM 'in.csv'";
+    assert_eq!(rows(&place, query), "0.333333\n");
+    let external = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in.csv'; ";
+    assert_eq!(rows(&place, &format!("{external}{}", query.replace("'in.csv'", "t"))), "0.333333\n");
+    let checked = place.run("check in.csv --quasi sex --require 't_closeness_ordered(0.5, grade)'").exit(0);
+    assert!(checked.out.contains("0.333333 reached"), "{checked:?}");
+    let query =
+        "SELECT max(grade) AS a, avg(grade) AS b, min(grade + 1) AS c FROM 'in.csv' WHERE grade < '99'";
+    assert_eq!(rows(&place, query), "11,10.0,10\n");
+    assert_eq!(rows(&place, "SELECT grade FROM 'in.csv' ORDER BY grade"), "9\n10\n11\n100\n");
+    let ran = ask(&place, "", "SET kanon.csv_types = 'text'; SELECT max(grade) AS a FROM 'in.csv'");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "a\n9\n"), "{ran:?}");
+    ran.says("`grade` of in.csv is text, so it is compared letter by letter");
+}
+
+#[test]
+fn each_column_has_the_type_of_all_its_cells() {
+    let place = Place::new();
+    place.write("in.csv", ONE_OF_EACH);
+    place.write("folder/in.csv", ONE_OF_EACH);
+    let typed = "column_name,data_type,is_nullable\nwhole,Int64,YES\nfraction,Float64,YES\nday,Date32,YES\n\
+                 moment,Timestamp(µs),YES\ncode,Utf8View,YES\ntruth,Utf8View,YES\nblank,Utf8View,YES\nword,Utf8View,YES\n\
+                 large,Utf8View,YES\n";
+    let described = |made: &str, name: &str| {
+        ask(&place, "", &format!("{made}DESCRIBE {name}")).exit(0).out.replace("Utf8,", "Utf8View,")
+    };
+    let external = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION ";
+    assert_eq!(described("", "\"in.csv\""), typed);
+    assert_eq!(described(&format!("{external}'in.csv'; "), "t"), typed);
+    assert_eq!(described(&format!("{external}'folder/'; "), "t"), typed);
+    for location in ["in.csv", "folder/", "folder/*.csv"] {
+        let options = "OPTIONS ('format.has_header' 'true')";
+        assert_eq!(described(&format!("{external}'{location}' {options}; "), "t"), typed, "{location}");
+    }
+    let texts = described("SET kanon.csv_types = 'text'; ", "\"in.csv\"");
+    assert_eq!(texts.matches(",Utf8View,YES").count(), 9, "{texts}");
+    let all = "SELECT * FROM 'in.csv'";
+    let expected = "9,1.5,2020-01-31,2020-01-31T10:00:00,01067,true,,x,9223372036854775808\n\
+                    10,NaN,2020-02-01,2020-02-01T00:00:00.500,1067,false,,,1\n,,,,,,,,\n";
+    assert_eq!(rows(&place, all).replace(".500000", ".500"), expected);
+    // Empty cells are NULL as before, quoted ones too.
+    assert_eq!(rows(&place, "SELECT count(whole) AS a, count(word) AS b FROM 'in.csv'"), "2,1\n");
+
+    // A number in one file, a word in another: text in both.
+    place.write("lake/a.csv", "n\n9\n10\n");
+    place.write("lake/b.csv", "n\nten\n");
+    let types = "SELECT DISTINCT arrow_typeof(n) AS t FROM ";
+    assert_eq!(rows(&place, &format!("{types}'lake/a.csv'")), "Int64\n");
+    assert_eq!(rows(&place, &format!("{types}lake")), "Utf8View\n");
+    assert_eq!(rows(&place, &format!("{external}'lake/*'; {types}t")), "Utf8View\n");
+    assert!(ask(&place, "", "SELECT max(n) AS n FROM lake").err.contains("`n` of lake is text"));
+    // One thread is enough, also within a table function.
+    assert_eq!(ask(&place, "--threads 1", "SELECT k FROM risk(\"in.csv\", whole)").exit(0).out, "k\n1\n");
+}
+
+#[test]
+fn the_keys_of_csv_say_how_numbers_and_dates_are_written() {
+    let place = Place::new();
+    place.write("in.csv", "größe;kosten;tag;plz\n1,5;1.234;31.12.2020;01067\nNA;12;01.02.1999;10115\n");
+    let keys =
+        "--csv 'decimal = \",\", thousands = \".\", date_format = \"%d.%m.%Y\", nulls = [\"\", \"NA\"]'";
+    let query = "SELECT max(\"größe\") AS a, max(kosten) AS b, min(tag) AS c, min(plz) AS d FROM 'in.csv'";
+    let ran = ask(&place, keys, query);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "a,b,c,d\n1.5,1234,1999-02-01,01067\n"), "{ran:?}");
+    // The forms are found out anew for other keys.
+    let twice = format!(
+        "SELECT max(kosten) AS b FROM 'in.csv'; SET kanon.csv = 'decimal = \",\", thousands = \".\"'; {query}"
+    );
+    let ran = ask(&place, "", &twice);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "b\n12.0\na,b,c,d\nNA,1234,01.02.1999,01067\n"), "{ran:?}");
+    // A file in another encoding is read from a copy.
+    place.write("latin.csv", b"gr\xf6\xdfe\n9\n10\n");
+    let query = "SELECT max(\"größe\") AS a FROM 'latin.csv'";
+    assert_eq!(ask(&place, "--csv 'encoding = \"latin1\"'", query).exit(0).out, "a\n10\n");
+}
+
+/// Neither NULL nor another value where a file is no longer what the types were found for.
+#[test]
+fn a_file_that_changed_is_not_read_with_the_types_that_it_had() {
+    for made in [
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in.csv'",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in.csv' OPTIONS ('format.has_header' 'true')",
+        "CREATE VIEW t AS SELECT * FROM 'in.csv'",
+    ] {
+        for new in ["'CANARY'", "1234567", "'01067'"] {
+            let place = Place::new();
+            place.write("in.csv", "age\n9\n10\n");
+            let changed = format!("{made}; COPY (SELECT {new} AS age) TO 'in.csv'");
+            let ran = ask(&place, "", &format!("{changed}; SELECT max(age) AS age FROM t"));
+            let says = "in.csv: it changed after the types of its columns were found";
+            assert!(ran.code == 3 && ran.err.contains(says), "{ran:?}");
+            assert!(!ran.err.contains("CANARY"), "{ran:?}");
+            let again = format!("{changed}; SELECT age FROM 'in.csv'");
+            let ran = ask(&place, "", &again);
+            let ends = format!("age\n{}\n", new.trim_matches('\''));
+            assert!(ran.code == 0 && ran.out.ends_with(&ends), "{ran:?}");
+        }
+    }
+}
+
+#[test]
+fn external_tables_go_through_the_checks_of_files() {
+    let place = Place::new();
+    let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let words = |values: Vec<&str>| Arc::new(StringArray::from(values)) as ArrayRef;
+    let twice: [(&str, ArrayRef); 3] =
+        [("id", numbers(vec![1])), ("v", numbers(vec![2])), ("v", numbers(vec![3]))];
+    place.parquet("twice.parquet", &RecordBatch::try_from_iter(twice.clone()).unwrap());
+    place.parquet("folder/twice.parquet", &RecordBatch::try_from_iter(twice).unwrap());
+    let external = |format: &str, location: &str, more: &str| {
+        let made = format!("CREATE EXTERNAL TABLE t {more} STORED AS {format} LOCATION '{location}'");
+        ask(&place, "", &format!("{made}; SELECT * FROM t"))
+    };
+    let by_name = ask(&place, "", "SELECT * FROM 'twice.parquet'")
+        .exit(3)
+        .says("columns 2 and 3 of the input have the same name");
+    for (location, more) in [
+        ("twice.parquet", ""),
+        ("folder/", ""),
+        ("folder/*.parquet", ""),
+        ("twice.parquet", "(id INT, v INT)"),
+    ] {
+        assert_eq!(external("PARQUET", location, more).exit(3).err, by_name.err, "{location} {more}");
+    }
+    let absolute = format!("file://{}", place.path("twice.parquet").display());
+    external("PARQUET", &absolute, "").exit(3).says("columns 2 and 3 of the input have the same name");
+
+    // Types over all files, in partition folders, too.
+    for folder in ["types", "years/year=2020"] {
+        place.parquet(&format!("{folder}/a.parquet"), &table([("n", numbers(vec![1]))]));
+    }
+    place.parquet("years/year=2021/b.parquet", &table([("n", numbers(vec![2]))]));
+    let by_year = external("PARQUET", "years/", "").exit(0).out;
+    assert!(by_year.contains("1,2020\n") && by_year.contains("2,2021\n"), "{by_year}");
+    place.parquet("years/year=2021/c.parquet", &table([("n", words(vec!["3"]))]));
+    place.parquet("types/b.parquet", &table([("n", words(vec!["2"]))]));
+    external("PARQUET", "years/", "").exit(3).says("column `n` is Utf8View here and Int64 in");
+    external("PARQUET", "types/", "").exit(3).says("column `n` is Utf8View here and Int64 in");
+
+    // Other formats, and names that a folder would leave out.
+    place.write("texts/a.csv", "n\n1\n");
+    external("PARQUET", "texts/", "").exit(3).says("it holds CSV files, not Parquet files");
+    external("CSV", "types/", "").exit(3).says("it holds Parquet files, not CSV files");
+    place.parquet("ends/a.parquet", &table([("n", numbers(vec![1]))]));
+    place.parquet("ends/b.pq", &table([("n", numbers(vec![2]))]));
+    external("PARQUET", "ends/", "").exit(3).says("reads only files that end in .parquet");
+    assert_eq!(external("PARQUET", "ends/*", "").exit(0).out.lines().count(), 3);
+    external("PARQUET", "none/", "").exit(3).says("no such file, folder or glob");
+
+    // CSV: one set of names, whatever the options.
+    place.write("names/a.csv", "a,b\n1,2\n");
+    place.write("names/b.csv", "b,a\n3,4\n");
+    external("CSV", "names/", "").exit(3).says("column 1 does not have the name");
+    let options = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'names/' OPTIONS ('format.delimiter' ','); SELECT * FROM t";
+    ask(&place, "", options).exit(3).says("column 1 does not have the name");
+    place.write("twice.csv", "id,v,v\n1,2,3\n");
+    let options =
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'twice.csv' OPTIONS ('format.delimiter' ',')";
+    ask(&place, "", options).exit(3).says("does not match the columns");
+
+    // JSON: all rows say what a column is.
+    let lines: String = (0..2000).map(|n| format!("{{\"n\": {n}}}\n")).collect();
+    place.write("n.json", lines + "{\"n\": 0.5, \"late\": 7}\n");
+    let json = "CREATE EXTERNAL TABLE t STORED AS JSON LOCATION 'n.json'; SELECT sum(n) AS n, max(late) AS late FROM t";
+    assert_eq!(rows(&place, json), "1999000.5,7\n");
+}
