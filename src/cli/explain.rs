@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Done;
+use super::labels_for_all::labels_for_all;
 use super::numbers::{grouped, noise_text, percent, plural, reached, recorded_text, rows};
 use super::release::level_text;
 use crate::engine::Run;
@@ -19,7 +20,6 @@ use crate::release::publish::record::{
     Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
 };
 use crate::release::publish::statement::OTHERS;
-use crate::release::released_labels::labels_for_all;
 use crate::role::Role;
 
 /// Explain what a release shows and promises, for people who decide.

@@ -7,6 +7,7 @@ mod generate;
 mod hierarchy;
 mod init;
 pub mod json_fields;
+mod labels_for_all;
 mod link;
 mod list;
 mod names;

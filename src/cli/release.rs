@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::explain::limit_text;
+use super::labels_for_all::labels_for_all;
 use super::numbers::{
     as_is_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, noise_text, percent,
     percent_of, plural, rows, steps_by, unique_lines,
@@ -28,7 +29,6 @@ use crate::release::publish::record::{
     RegionsRecord,
 };
 use crate::release::publish::staging::private_file;
-use crate::release::released_labels::labels_for_all;
 use crate::release::{Released, release, release_again};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
@@ -317,7 +317,7 @@ fn check_is_folder(out: &Path) -> Result<()> {
         _ => String::new(),
     };
     Err(Error::policy(format!(
-        "--to {out}: a release is a folder of Parquet files with its record, so this would make a folder called .{end}; name a \
+        "--to {out}: a release is a folder of Parquet files with its record, so this would make a folder called {out}; name a \
          folder, such as {folder}{as_file}"
     )))
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
+use super::labels_for_all::labels_for_all;
 use super::numbers::{exact_quasi_line, homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{centroids_text, groups_text, level_text, regions_text, risk};
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
@@ -24,7 +25,6 @@ use crate::release::publish::record::{PublicRecord, RecodingRecord};
 use crate::release::publish::staging::unfinished;
 use crate::release::publish::statement::may_be_policy_of;
 use crate::release::publish::write::CREATED_BY;
-use crate::release::released_labels::labels_for_all;
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]

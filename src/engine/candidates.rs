@@ -75,8 +75,9 @@ fn join(
 }
 
 /// Counts people with several rows by all of them: returns `by_row`, with the matches of such a
-/// person replaced by the number of candidates (NULL for none) and a value learnt if all rows of
-/// `b` that match one row of the person, and are a candidate's or nobody's, hold it; and [`APART`].
+/// person replaced by the number of candidates (NULL for none), and adds [`APART`]. A value is learnt
+/// if all rows of `b` that match one row of the person hold it; rows of individuals who are no
+/// candidates are left out.
 /// `values` are the sensitive values of `b`, hashed with `secret`: different ones collide with a
 /// probability of 1 in 2^64.
 ///

@@ -310,7 +310,7 @@ mod tests {
             ("\"x\", \"L; 1\"\n\"y\", \"L; 2\"\n", ["x| \"L; 1\"", "y| \"L; 2\""]),
             ("\"x\";\"L, 1\"\ny;\"L, 2\"\n", ["x|L, 1", "y|L, 2"]),
             ("x;\"say \"\"L, 1\"\"\"\ny;\"L,\n2\"\n", ["x|say \"L, 1\"", "y|L,\n2"]),
-            // Quotes that nobody put around cells tell nothing.
+            // Quotes inside cells do not decide the delimiter.
             ("x;5\" or 6\", 1\ny;L\n", ["x|5\" or 6\", 1", "y|L"]),
             ("x,5\" pipe\ny,L\n", ["x|5\" pipe", "y|L"]),
             ("x, a;L\ny, b;L\n", ["x, a|L", "y, b|L"]),

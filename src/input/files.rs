@@ -335,7 +335,8 @@ fn is_pattern(part: &std::ffi::OsStr) -> bool {
     part.to_string_lossy().contains(['*', '?', '['])
 }
 
-fn is_partition(folder: &Path) -> bool {
+/// Returns whether a folder is a partition by its name (`name=value`).
+pub(crate) fn is_partition(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
 }
 

@@ -155,8 +155,8 @@ async fn look_at(
     Ok(seen)
 }
 
-/// Gives columns the types that were found. Where a cell is no value of its column's type, the
-/// query fails.
+/// Casts columns to the types that were found. The query fails at a cell that does not fit its
+/// column's type.
 ///
 /// # Errors
 /// An internal error for a plan that the engine refuses.

@@ -1,20 +1,11 @@
 //! Reads the labels that a release holds.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::Path;
-
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
-use arrow::record_batch::RecordBatch;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::prelude::DataFrame;
 
-use crate::engine::damaged::unless_it_panics;
 use crate::engine::{Context, column};
 use crate::error::Result;
-use crate::generalize::{Descriptor, Value};
-use crate::release::publish::record::{LevelRecord, PublicRecord, RecodingRecord};
 
 /// Returns the distinct values of a released column; `None` for a release without rows.
 pub(crate) async fn released_labels(output: &DataFrame, name: &str) -> Result<Option<ArrayRef>> {
@@ -23,33 +14,4 @@ pub(crate) async fn released_labels(output: &DataFrame, name: &str) -> Result<Op
     let labels = labels.distinct().context(doing)?.collect().await.context(doing)?;
     let labels: Vec<&dyn Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
     if labels.is_empty() { Ok(None) } else { concat(&labels).context(doing).map(Some) }
-}
-
-/// Returns the label of each column that shows one label for all values, as its first released row
-/// has it, but for `*` and NULL. The record calls every such column suppressed. None where the rows
-/// cannot be read.
-#[cfg(feature = "cli")]
-pub(crate) fn labels_for_all(out: &Path, record: &PublicRecord) -> BTreeMap<String, String> {
-    let RecodingRecord::Levels(levels) = &record.recoding else { return BTreeMap::new() };
-    let is_one = |level: &&LevelRecord| level.by == Descriptor::suppress();
-    let mut names = levels.iter().filter(is_one).map(|level| level.column.as_str()).peekable();
-    let first = names.peek().and_then(|_| first_row(out, record));
-    let Some(first) = first else { return BTreeMap::new() };
-    let label = |name: &str| match Value::read(first.column_by_name(name)?, 0).ok()? {
-        Value::Text(label) if label != "*" => Some((name.to_owned(), label)),
-        _ => None,
-    };
-    names.filter_map(label).collect()
-}
-
-/// Returns the first row of a release of one table.
-#[cfg(feature = "cli")]
-fn first_row(out: &Path, record: &PublicRecord) -> Option<RecordBatch> {
-    let file = record.tables.first()?.files.iter().find(|file| file.rows > 0)?;
-    let read = || {
-        let file = File::open(out.join(&file.name)).ok()?;
-        let rows = ParquetRecordBatchReaderBuilder::try_new(file).ok()?.with_limit(1).build().ok()?;
-        rows.flatten().find(|rows| rows.num_rows() > 0)
-    };
-    unless_it_panics(read).flatten()
 }

@@ -52,7 +52,7 @@ impl Memory {
 ///
 /// The engine asks for the [size](GroupsAccumulator::size) of an accumulator after each batch, when
 /// the batch is copied already, and a state with all classes of a thread may be larger than the
-/// limit. What is taken is given back with the copy, for which the engine then accounts.
+/// limit. The memory is released after the merge, when the engine accounts for the copy itself.
 pub(super) struct Accounted<G> {
     pub(super) groups: G,
     pub(super) memory: Memory,

@@ -176,7 +176,7 @@ mod tests {
         };
         std::fs::write(&path, "n\n9\n10\n").unwrap();
         assert_eq!(found(&csv).await, DataType::Int64);
-        // What is remembered is not found again.
+        // A remembered type is used without reading the file again.
         files.known()[0].2 = vec![None];
         assert_eq!(found(&csv).await, DataType::Utf8View);
         let other = CsvOptions { nulls: vec!["9".to_owned()], ..CsvOptions::default() };

@@ -3,13 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
+use crate::input::files::is_partition;
 use crate::policy::PolicySpec;
-use crate::release::publish::place::Place;
+use crate::release::publish::place::{Place, RecordHead};
 use crate::release::publish::record::{PublicRecord, is_private};
 use crate::release::publish::target::{is_folder, is_release};
 use crate::role::Role;
@@ -71,11 +69,9 @@ fn with_the_same_columns(
     }
     let folders: BTreeSet<&Path> =
         [place.out(), place.private()].into_iter().filter_map(Path::parent).collect();
-    let records = folders.into_iter().flat_map(entries).filter(|path| is_private(path) && path.is_file());
+    let records = folders.into_iter().flat_map(entries).filter(|path| is_private(path));
     records.into_iter().find(|path| {
-        let file = fs::File::open(path).ok();
-        let read = file.and_then(|file| serde_json::from_reader::<_, Earlier>(BufReader::new(file)).ok());
-        read.is_some_and(|record| {
+        RecordHead::read(path).is_some_and(|record| {
             let spec = PolicySpec::parse(&record.policy).ok();
             let quasi =
                 spec.iter().flat_map(PolicySpec::columns).filter(|column| column.role() == Role::Quasi);
@@ -93,13 +89,6 @@ fn shown(path: &Path) -> String {
         Some(near) if near.as_os_str().is_empty() => "the current folder".to_owned(),
         near => near.unwrap_or(path).display().to_string(),
     }
-}
-
-/// What is read of a private record.
-#[derive(Deserialize)]
-struct Earlier {
-    release: String,
-    policy: String,
 }
 
 /// Adds the releases below a folder, at most `depth` folders down.
@@ -125,8 +114,4 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> = entries.filter(|path| !is_hidden(path)).collect();
     entries.sort();
     entries
-}
-
-fn is_partition(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
 }

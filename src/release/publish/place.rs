@@ -135,7 +135,7 @@ impl Place {
             format!("{} has this name; move it away", kind_of(facts.file_type()))
         } else if replaced.iter().any(|out| belongs(&self.private, out)) {
             return Ok(());
-        } else if release_of(&self.private).is_some() {
+        } else if RecordHead::read(&self.private).is_some() {
             let why = "exists, and belongs to another release, whose later checks and --recoding need it; move it away, or choose \
                        another place with --private";
             return Err(Error::policy(why).coded(Code::Exists).at(place));
@@ -146,23 +146,26 @@ impl Place {
     }
 }
 
-/// What the private records of all versions say.
+/// The fields of a private record that every version writes.
 #[derive(Deserialize)]
-struct Belonging {
-    release: String,
+pub(crate) struct RecordHead {
+    pub(crate) release: String,
+    #[serde(default)]
+    pub(crate) policy: String,
 }
 
-/// Returns the digest of the release whose private record a plain file is.
-fn release_of(private: &Path) -> Option<String> {
-    let file = private.is_file().then(|| fs::File::open(private).ok()).flatten()?;
-    let read = serde_json::from_reader::<_, Belonging>(std::io::BufReader::new(file));
-    read.ok().map(|record| record.release)
+impl RecordHead {
+    /// Reads a private record; `None` if the path is no plain file or the file is none.
+    pub(crate) fn read(private: &Path) -> Option<Self> {
+        let file = private.is_file().then(|| fs::File::open(private).ok()).flatten()?;
+        serde_json::from_reader(std::io::BufReader::new(file)).ok()
+    }
 }
 
 /// Returns whether a plain file is the private record of the release in the folder `out`.
 pub(crate) fn belongs(private: &Path, out: &Path) -> bool {
-    let release = release_of(private);
-    release.is_some_and(|release| PublicRecord::read(out).is_ok_and(|public| public.digest == release))
+    let record = RecordHead::read(private);
+    record.is_some_and(|record| PublicRecord::read(out).is_ok_and(|public| public.digest == record.release))
 }
 
 fn private_name(out: &Path) -> Result<String> {

@@ -40,7 +40,6 @@ pub const RECORD: &str = "_kanon.json";
 pub(crate) const PRIVATE_END: &str = ".private.json";
 
 /// Returns whether a file is a private record by its name.
-#[cfg(feature = "cli")]
 pub(crate) fn is_private(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(PRIVATE_END))
 }

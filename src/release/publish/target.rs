@@ -60,19 +60,19 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
             )));
         }
     }
-    let (folder, matched) = (path_of(input), |path: &Path| matches(input, path));
+    let matched = |path: &Path| matches(input, path);
     const PART: &str = "part-00000.parquet";
     let tables = || TABLES_OF_GROUPS.iter().map(|table| out.join(table));
     let is_matched = matched(out)
         || matched(&out.join(PART))
         || tables().any(|table| matched(&table) || matched(&table.join(PART)));
-    if !folder.exists() && is_matched {
+    if !path_of(input).exists() && is_matched {
         return Err(Error::policy(format!(
             "--to {}: the input's pattern matches it, so the next run would read it; choose another place",
             out.display()
         )));
     }
-    if folder.is_dir() && fs::canonicalize(folder).is_ok_and(|folder| out.starts_with(folder)) {
+    if is_in_folder(input, out) {
         return Err(Error::policy(format!(
             "--to {}: is inside the input folder, where the next run would read it; choose another place",
             out.display()
@@ -94,10 +94,15 @@ fn matches(input: &Input, path: &Path) -> bool {
     pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
 }
 
+/// Returns whether INPUT is a folder that contains an absolute path.
+fn is_in_folder(input: &Input, path: &Path) -> bool {
+    let folder = fs::canonicalize(path_of(input)).ok().filter(|folder| folder.is_dir());
+    folder.is_some_and(|folder| path.starts_with(folder))
+}
+
 /// Returns whether INPUT would read a file that appears at an absolute path.
 pub(crate) fn reads(input: &Input, file: &Path) -> bool {
-    let folder = fs::canonicalize(path_of(input)).ok().filter(|folder| folder.is_dir());
-    folder.is_some_and(|folder| file.starts_with(folder)) || matches(input, file)
+    is_in_folder(input, file) || matches(input, file)
 }
 
 /// Returns whether a folder holds a release.

@@ -9,9 +9,9 @@
 //! of `a`; with `individual` its distinct values, each counted by its row with the fewest matches,
 //! ignoring rows without a match), and for each sensitive column `learnt_<column>` (BIGINT: the
 //! individuals with a row all of whose matches share one value). With `individual_of_b`, matches
-//! are distinct individuals of `b`, and those of an individual of `a` with several rows are who
-//! matches all of its rows that match anybody (0 if nobody does); a row of `b` with a NULL individual
-//! is not a match, but its sensitive values can be learnt. Values are compared as they are: to attack a release, generalize
+//! are distinct individuals of `b`. An individual of `a` with several rows then matches the individuals
+//! that match each of its rows, ignoring rows without a match (0 if no individual does). A row of `b`
+//! with a NULL individual is not a match, but its sensitive values can be learnt. Values are compared as they are: to attack a release, generalize
 //! `a` as it was, or use `kanon link`, which does so by the release's record and also knows regions.
 //! A match is not a proof: an individual who is not in `b` may
 //! match others.
