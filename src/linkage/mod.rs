@@ -10,7 +10,7 @@
 //! GROUP BY matches           -> people
 //! ```
 //! Where B names its individuals, the rows of a person of A are one person's in B too: its matches
-//! are the individuals who match all of these rows ([`by_all_rows`]). Rows of B without individuals
+//! are the individuals who match all of these rows (`by_all_rows.rs`). Rows of B without individuals
 //! cannot be intersected so, because each is a row of its own.
 //!
 //! Where B is a release, A is first generalized according to B's record, which an attacker can also
