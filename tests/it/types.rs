@@ -345,6 +345,7 @@ fn nested_columns_and_others_can_only_be_dropped() {
                 place.run(&format!("verify out --input {input}")).exit(0);
             }
             std::fs::remove_dir_all(place.path("out")).unwrap();
+            std::fs::remove_file(place.path("out.private.json")).unwrap();
         }
     }
 }
