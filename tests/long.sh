@@ -1,21 +1,39 @@
 #!/usr/bin/env bash
 # What takes too long for every run: long fuzz runs, large tables under small memory limits, many queries that spill, mutants.
-# Needs Rust, and cargo-mutants for the last steps. Prints each step's result; stops at the first that fails.
+# Needs Rust, pyarrow for `recount`, and cargo-mutants for the last steps. Prints each step's result; stops at the first that fails.
 #
-#   bash tests/long.sh [searches] [fuzz] [memory] [spills] [mutants] [guards]        all of them when none is named
+#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards]        all of them when none is named
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-steps=${*:-searches fuzz memory spills mutants guards}
+steps=${*:-searches laws recount fuzz memory spills mutants guards}
 cases=${KANON_FUZZ_CASES:-100000}
+
+target_directory() {
+    cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'
+}
 
 for step in $steps; do
     start=$SECONDS
     printf '\n== %s\n' "$step"
     case $step in
     searches)
-        # The searches from the literature on every row of ARX's optima.
-        KANON_EVERY_ROW=1 cargo test --locked --test it arx::classic -- --nocapture
+        # The searches on every row of ARX's optima.
+        KANON_EVERY_ROW=1 cargo test --locked --test it arx:: -- --nocapture
+        ;;
+    laws)
+        # The laws of searches and measures on many random tables.
+        KANON_LAW_CASES=1000 cargo test --locked --test it _laws:: -- --nocapture
+        KANON_LAW_CASES=1000 cargo test --locked --test it sql_measures:: -- --nocapture
+        ;;
+    recount)
+        # Releases of 300 random policies, of every method and model, recounted in Python from the written text.
+        if python3 -c 'import pyarrow' 2>/dev/null; then
+            cargo build --locked --bin kanon
+            python3 -B tests/recount "$(target_directory)/debug/kanon"
+        else
+            printf 'skipped: python3 cannot import pyarrow\n'
+        fi
         ;;
     fuzz)
         # Random and mutated policies, hierarchy files, input files and queries. Releases wait for the device, so they are
@@ -33,7 +51,7 @@ for step in $steps; do
         # Two stacked GROUP BYs that spill: an answer or a refusal, never a wait without end. DataFusion 55 waits in every
         # third run (apache/datafusion#24883), which `engine::Resources` prevents.
         cargo build --release --locked --bin kanon
-        kanon=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/kanon
+        kanon=$(target_directory)/release/kanon
         rows="SELECT value % 10 AS g, 'zip' || (value * 7919 % 20000) AS a, 'o' || (value * 31 % 100) AS b,
               'diag' || (value * 104729 % 200) AS s FROM range(2000000)"
         for run in $(seq 1 10); do
@@ -58,7 +76,7 @@ for step in $steps; do
             -- --lib --test it -- mutants roles releases individuals release:: verify::
         ;;
     *)
-        printf 'there is no step %s: searches, fuzz, memory, spills, mutants, guards\n' "$step" >&2
+        printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards\n' "$step" >&2
         exit 2
         ;;
     esac

@@ -214,12 +214,17 @@ fn bits(found: &[Found]) -> Vec<(u64, &Found)> {
     found.iter().map(|node| (node.loss.to_bits(), node)).collect()
 }
 
+/// The number of random cases of a law: `KANON_LAW_CASES` (`tests/long.sh laws`), or 200.
+pub(crate) fn law_cases() -> u32 {
+    std::env::var("KANON_LAW_CASES").map_or(200, |cases| cases.parse().unwrap())
+}
+
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(config(600))]
+    #![proptest_config(config(law_cases()))]
 
     #[test]
     fn every_node_is_what_its_rows_say(case in cases()) {
@@ -258,7 +263,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(1_500))]
+    #![proptest_config(config(2 * law_cases()))]
 
     #[test]
     fn optimal_and_exhaustive_find_what_rows_say(case in cases()) {
