@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array, new_empty_array};
-use arrow::compute::{sort_to_indices, take};
+use arrow::compute::take;
 
 use super::base_classes::{GroupHolders, GroupedCodes, SensitiveCodes};
 use super::encoded_column::EncodedColumn;
@@ -11,6 +11,7 @@ use super::encoder::{Encoder, ranks};
 use super::held::HeldList;
 use super::histograms::Histograms;
 use super::packing::Packing;
+use super::value_classes::ValueClasses;
 use super::{Budget, ClassTable, Held, Individuals, QuasiColumn, for_combinations, too_many_classes};
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
@@ -49,10 +50,12 @@ impl Coding {
         Ok(Some(values))
     }
 
-    /// Returns the `values` in the order of their positions, values without a position (NULL) first,
-    /// and changes their codes accordingly.
+    /// Returns the `values` in the order of their positions, values without a position (NULL) first and
+    /// those with one position in the order that they have, and changes their codes accordingly.
     fn order_by(&mut self, values: &ArrayRef, positions: &UInt32Array) -> Result<ArrayRef> {
-        let order = sort_to_indices(positions, None, None).map_err(Error::internal)?;
+        let mut order: Vec<u32> = (0u32..).take(values.len()).collect();
+        order.sort_by_key(|at| positions.is_valid(*at as usize).then(|| positions.value(*at as usize)));
+        let order = UInt32Array::from(order);
         let ranks = ranks(order.values());
         self.codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
         take(values, &order, None).map_err(Error::internal)
@@ -149,6 +152,7 @@ impl ClassTableBuilder {
         let mut codes_held = Held::new(&budget);
         let heaviest = self.columns.iter().map(|c| c.weight).fold(0.0, f64::max);
         let mut columns: Vec<EncodedColumn> = Vec::with_capacity(self.columns.len());
+        let mut values_of_groups = Vec::with_capacity(self.columns.len());
         let mut quasi = Vec::with_capacity(self.columns.len());
         let holders =
             if self.counts_individuals { self.coding.pop().map(holders).transpose()? } else { None };
@@ -169,6 +173,7 @@ impl ClassTableBuilder {
                 .map_err(|e| e.and(&uncovered))?;
             // Base classes are at level 0, which may merge values.
             let level_0 = coded.level(0).of_value();
+            values_of_groups.push(coded.joins_values().then(|| coding.codes.to_vec()));
             coding.codes.iter_mut().for_each(|code| *code = level_0[*code as usize]);
             columns.push(coded);
             codes_held.exactly(codes_of(&columns))?;
@@ -188,11 +193,23 @@ impl ClassTableBuilder {
             // The encoder holds the memory of the values.
             distinct.push((values, coding.coder));
         }
+        let mut values_held = Held::new(&budget);
+        let values_of_groups = match values_of_groups.iter().any(Option::is_some) {
+            true => {
+                values_held.at_least(2 * columns.len() * self.rows.len() * size_of::<u32>())?;
+                let all = values_of_groups.into_iter().zip(&quasi);
+                Some(all.map(|(values, codes)| values.unwrap_or_else(|| codes.to_vec())).collect::<Vec<_>>())
+            }
+            false => None,
+        };
         let groups =
             GroupedCodes { packing: &packing, quasi, sensitive, holders: holders.as_ref(), rows: &self.rows };
         let mut base = groups.base(&budget)?;
         base.sensitive.resize(self.sensitive.len(), Histograms::default());
         drop(holders);
+        let by_value = values_of_groups
+            .map(|values| ValueClasses::new(&columns, &values, &self.rows, (&base, &packing), &budget));
+        let by_value = by_value.transpose()?;
         let total_rows = self.rows.iter().sum();
         let people = individuals.as_ref().map_or(0, |individuals: &Individuals| individuals.count);
         let distribution = |(at, column): (usize, &SensitiveColumn)| {
@@ -206,13 +223,15 @@ impl ClassTableBuilder {
         let distributions: Vec<Distribution> =
             sensitive.iter().enumerate().map(distribution).collect::<Result<_>>()?;
         let sensitive = sensitive.iter().map(SensitiveColumn::to_string).collect();
-        codes_held
-            .exactly(codes_of(&columns) + distributions.iter().map(Distribution::bytes).sum::<usize>())?;
+        let of_values = by_value.as_ref().map_or(0, ValueClasses::bytes);
+        let of_distributions: usize = distributions.iter().map(Distribution::bytes).sum();
+        codes_held.exactly(codes_of(&columns) + of_distributions + of_values)?;
         Ok(ClassTable {
             columns,
             sensitive,
             packing,
             base,
+            by_value,
             total_rows,
             individuals,
             distributions,

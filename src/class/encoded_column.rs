@@ -23,6 +23,8 @@ pub struct EncodedColumn {
     leaves: u64,
     /// The place of each level-0 code among all leaves.
     places: Vec<u32>,
+    /// The bits that level 0 removes from a row with each of its labels.
+    removed: Vec<f64>,
 }
 
 /// One level of an [`EncodedColumn`]. Its `Debug` shows no cell.
@@ -106,13 +108,20 @@ impl EncodedColumn {
             .zip(1..)
             .map(|((labels, _), levels)| labels.len() * (levels * size_of::<u32>() + 40));
         held.at_least(bytes + maps.sum::<usize>() + values.len() * size_of::<u64>())?;
-        // A leaf is a level-0 label: values that a clip merges are one leaf.
+        // Values that a clip merges count as one, those that `merge` joins do not.
         let leaf_count = coded.first().map_or(0, |(leaves, _)| leaves.len());
         let of_leaf = |level: usize| map_codes(&coded[0].1, &coded[level].1, leaf_count);
         let of_leaf = (0..coded.len()).map(of_leaf).collect::<Result<Vec<_>>>()?;
         let mut leaf_rows = vec![0u64; leaf_count];
         coded[0].1.iter().zip(frequency).for_each(|(leaf, n)| leaf_rows[*leaf as usize] += n);
-        let (leaf_counts, total) = leaf_counts(&hierarchy, &coded, &of_leaf);
+        let (leaf_counts, total) = leaf_counts(&hierarchy, &coded, &of_leaf, &values);
+        let mut removed = vec![0.0; leaf_count];
+        if joins(&hierarchy, leaf_count, &values) {
+            for (code, rows) in coded[0].1.iter().zip(frequency) {
+                let all = leaf_rows[*code as usize];
+                removed[*code as usize] += bits(*rows, all) / ratio(u128::from(all), 1);
+            }
+        }
         let places = places(&hierarchy, &values, &coded[0].1, leaf_count)?;
         let mut levels: Vec<EncodedLevel> = Vec::new();
         for (level, leaves) in leaf_counts.into_iter().enumerate() {
@@ -129,7 +138,7 @@ impl EncodedColumn {
             let most_leaves = leaves.iter().copied().max().unwrap_or(0);
             let mut rows = vec![0u64; labels.len()];
             of_value.iter().zip(frequency).for_each(|(label, n)| rows[*label as usize] += n);
-            let entropy = entropy(&of_leaf[level], &rows, &leaf_rows);
+            let entropy = entropy(&of_leaf[level], &rows, &leaf_rows, &removed);
             levels.push(EncodedLevel {
                 labels,
                 of_value,
@@ -141,7 +150,8 @@ impl EncodedColumn {
                 to_coarser,
             });
         }
-        Ok(Self { name, hierarchy, weight: weight / heaviest, values, levels, leaves: total, places })
+        let weight = weight / heaviest;
+        Ok(Self { name, hierarchy, weight, values, levels, leaves: total, places, removed })
     }
 
     /// Returns the column's name.
@@ -184,6 +194,50 @@ impl EncodedColumn {
         self.levels[0].labels.len()
     }
 
+    /// Returns whether level 0 joins values that count each for itself: those that `merge` found few to
+    /// hold.
+    pub(crate) fn joins_values(&self) -> bool {
+        joins(&self.hierarchy, self.distinct(), &self.values)
+    }
+
+    /// Returns the number of the column's own values: those of the input where level 0 joins values that
+    /// count each for itself, else its level-0 codes.
+    pub(crate) fn own_values(&self) -> usize {
+        if self.joins_values() { self.values.len() } else { self.distinct() }
+    }
+
+    /// Returns the level-0 code of an own value.
+    pub(crate) fn own_code(&self, own: u32) -> u32 {
+        if self.joins_values() { self.levels[0].of_value[own as usize] } else { own }
+    }
+
+    /// Returns the label of each own value at a level.
+    ///
+    /// # Errors
+    /// An internal error for an unknown level.
+    pub(crate) fn own_labels(&self, level: usize) -> Result<&[u32]> {
+        if self.joins_values() { Ok(&self.level(level).of_value) } else { self.map(0, level) }
+    }
+
+    /// Returns how many steps a level is above the values, and the top: level 0 is the first step if
+    /// it joins values.
+    pub fn steps(&self, level: usize) -> [u64; 2] {
+        [level, self.height()].map(|level| level as u64 + u64::from(self.joins_values()))
+    }
+
+    /// Returns the number of leaves below these level-0 codes.
+    pub(super) fn leaves_of(&self, codes: &[u32]) -> u64 {
+        match self.joins_values() {
+            true => codes.iter().map(|code| self.leaves_below(*code)).sum(),
+            false => codes.len() as u64,
+        }
+    }
+
+    /// Returns the number of leaves below a level-0 code.
+    pub(super) fn leaves_below(&self, code: u32) -> u64 {
+        self.levels[0].leaves[code as usize]
+    }
+
     /// Returns the sum over all rows of the number of leaves below the row's label at `level`.
     pub fn covered(&self, level: usize) -> u128 {
         self.levels[level].covered
@@ -195,7 +249,7 @@ impl EncodedColumn {
     }
 
     /// Returns the bits of information that `level` removes from the column:
-    /// `-sum_x f(x) log2(f(x) / F(label of x))` over the distinct level-0 values x, where f and F
+    /// `-sum_x f(x) log2(f(x) / F(label of x))` over the leaves x, where f and F
     /// count rows.
     pub fn entropy(&self, level: usize) -> f64 {
         self.levels[level].entropy
@@ -220,7 +274,7 @@ impl EncodedColumn {
                 level.of_value.capacity() * size_of::<u32>() + 2 * level.leaves.capacity() * size_of::<u64>();
             maps + codes + level.labels.get_array_memory_size()
         };
-        let places = self.places.capacity() * size_of::<u32>();
+        let places = self.places.capacity() * (size_of::<u32>() + size_of::<f64>());
         self.values.get_array_memory_size() + places + self.levels.iter().map(of_level).sum::<usize>()
     }
 
@@ -244,7 +298,7 @@ impl EncodedColumn {
                 leaves: level.leaves.clone(),
                 most_leaves: there().map(|(_, leaves)| *leaves).max().unwrap_or(0),
                 covered: there().map(|(rows, leaves)| u128::from(*rows) * u128::from(*leaves)).sum(),
-                entropy: entropy(of_leaf, &rows, leaf_rows),
+                entropy: entropy(of_leaf, &rows, leaf_rows, &self.removed),
                 to_coarser: level.to_coarser.clone(),
                 rows,
             }
@@ -257,6 +311,7 @@ impl EncodedColumn {
             levels: levels.collect(),
             leaves: self.leaves,
             places: self.places.clone(),
+            removed: self.removed.clone(),
         }
     }
 
@@ -306,14 +361,26 @@ fn map_codes(finer: &[u32], coarser: &[u32], labels: usize) -> Result<Vec<u32>> 
     Ok(map)
 }
 
-/// Computes [`EncodedColumn::entropy`], summed in the order of level-0 codes.
-fn entropy(of_leaf: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
-    let bits = of_leaf.iter().zip(frequency).filter(|(_, rows)| **rows > 0).map(|(label, rows)| {
-        let rows = u128::from(*rows);
-        -ratio(rows, 1) * ratio(rows, u128::from(below[*label as usize])).log2()
+/// Computes [`EncodedColumn::entropy`], summed in the order of level-0 codes. `removed` holds the bits
+/// that level 0 removes from a row with each of them.
+fn entropy(of_leaf: &[u32], below: &[u64], frequency: &[u64], removed: &[f64]) -> f64 {
+    let codes = of_leaf.iter().zip(frequency).zip(removed).filter(|((_, rows), _)| **rows > 0);
+    let bits = codes.map(|((label, rows), removed)| {
+        bits(*rows, below[*label as usize]) + ratio(u128::from(*rows), 1) * removed
     });
     // Starts from +0.0 because an empty sum of floats is -0.0.
     bits.fold(0.0, |sum, bits| sum + bits)
+}
+
+/// Computes `-f log2(f / F)`; 0 for no row.
+fn bits(rows: u64, of: u64) -> f64 {
+    let rows = u128::from(rows);
+    if rows == 0 { 0.0 } else { -ratio(rows, 1) * ratio(rows, u128::from(of)).log2() }
+}
+
+/// Returns whether level 0 of a hierarchy, with so many labels, joins values that count each for itself.
+fn joins(hierarchy: &Hierarchy, labels: usize, values: &ArrayRef) -> bool {
+    hierarchy.is_merged() && labels < values.len()
 }
 
 /// Returns the place of each of the `leaves` level-0 codes among all leaves: that of the hierarchy
@@ -331,12 +398,22 @@ fn places(hierarchy: &Hierarchy, values: &ArrayRef, codes: &[u32], leaves: usize
 }
 
 /// Counts the leaves below each label of each level, and all leaves (D): the rows of the hierarchy
-/// file, if there is one (plus one for NULL, if it occurs), else the distinct level-0 labels.
+/// file, if there is one (plus one for NULL, if it occurs), else the distinct level-0 labels. Where
+/// `merge` joins values at level 0, the leaves are all `of_input`.
 fn leaf_counts(
     hierarchy: &Hierarchy,
     coded: &[(ArrayRef, Vec<u32>)],
     of_leaf: &[Vec<u32>],
+    of_input: &ArrayRef,
 ) -> (Vec<Vec<u64>>, u64) {
+    if coded.first().is_some_and(|(labels, _)| joins(hierarchy, labels.len(), of_input)) {
+        let count = |(labels, codes): &(ArrayRef, Vec<u32>)| {
+            let mut counts = vec![0; labels.len()];
+            codes.iter().for_each(|code| counts[*code as usize] += 1);
+            counts
+        };
+        return (coded.iter().map(count).collect(), of_input.len() as u64);
+    }
     let values = coded.first().map_or(0, |(values, _)| values.len() as u64);
     let nulls = coded.first().map_or(0, |(values, _)| u64::from(values.null_count() > 0));
     let in_file = hierarchy.levels().iter().find_map(|level| level.all_leaves());
@@ -358,86 +435,5 @@ fn leaf_counts(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{ArrayRef, Date32Array, Float64Array, Int64Array, StringViewArray};
-
-    use crate::class::tests::{quasi, table};
-    use crate::class::{ClassTable, QuasiColumn};
-    use crate::generalize::hierarchy::parse_csv;
-    use crate::generalize::{Hierarchy, Value, hierarchy};
-
-    /// Returns the labels of each level in code order.
-    fn labels(table: &ClassTable) -> Vec<Vec<String>> {
-        let column = &table.columns()[0];
-        let text = |values: &ArrayRef, row| Value::read(values, row).unwrap().text_form();
-        (0..=column.height())
-            .map(|level| {
-                let labels = column.level(level).labels();
-                (0..labels.len()).map(|row| text(labels, row).unwrap_or("NULL".into())).collect()
-            })
-            .collect()
-    }
-
-    /// Returns whether no value has a smaller code than the value before it, at any level.
-    fn is_in_order(table: &ClassTable) -> bool {
-        let column = &table.columns()[0];
-        (0..=column.height()).all(|level| column.level(level).of_value().is_sorted())
-    }
-
-    #[test]
-    fn numbers_are_in_the_order_of_numbers_also_as_text() {
-        let values: ArrayRef =
-            Arc::new(Int64Array::from(vec![Some(100), Some(9), None, Some(-15), Some(10), Some(-5)]));
-        let ranges = table(vec![(quasi("n", &values, Some(("range", &[10, 100]))), values)]);
-        assert_eq!(
-            labels(&ranges),
-            [
-                vec!["NULL", "-15", "-5", "9", "10", "100"],
-                vec!["NULL", "[-20,-10)", "[-10,0)", "[0,10)", "[10,20)", "[100,110)"],
-                vec!["NULL", "[-100,0)", "[0,100)", "[100,200)"],
-                vec!["*"],
-            ]
-        );
-        assert!(is_in_order(&ranges));
-        let values: ArrayRef = Arc::new(Float64Array::from(vec![10.5, 9.25, -0.5]));
-        let ranges = table(vec![(quasi("x", &values, Some(("range", &[2]))), values)]);
-        assert_eq!(labels(&ranges)[0], ["-0.5", "9.25", "10.5"]);
-        assert!(is_in_order(&ranges));
-    }
-
-    #[test]
-    fn dates_are_in_the_order_of_dates() {
-        let values: ArrayRef = Arc::new(Date32Array::from(vec![Some(365), Some(-1), None, Some(0)]));
-        let dates = table(vec![(quasi("day", &values, None), values)]);
-        assert_eq!(labels(&dates)[0], ["NULL", "1969-12-31", "1970-01-01", "1971-01-01"]);
-        assert!(is_in_order(&dates));
-    }
-
-    #[test]
-    fn values_of_a_hierarchy_file_are_in_its_order_with_subtrees_together() {
-        let file = "none;low;*\nmild;low;*\nsevere;high;*\nfaint;low;*\ncritical;high;*\n";
-        let levels = hierarchy::ROW.of(parse_csv(file, "grade").unwrap()).unwrap();
-        let values: ArrayRef = Arc::new(StringViewArray::from(vec![
-            Some("critical"),
-            Some("faint"),
-            Some("severe"),
-            None,
-            Some("none"),
-            Some("mild"),
-        ]));
-        let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
-        let grade = QuasiColumn { name: "grade".into(), hierarchy, weight: 1.0 };
-        let grades = table(vec![(grade, values)]);
-        assert_eq!(
-            labels(&grades),
-            [
-                vec!["NULL", "none", "mild", "faint", "severe", "critical"],
-                vec!["NULL", "low", "high"],
-                vec!["*"],
-            ]
-        );
-        assert!(is_in_order(&grades));
-    }
-}
+#[path = "encoded_column_tests.rs"]
+mod tests;

@@ -31,6 +31,7 @@ enum Shown<'a> {
         added: Vec<u32>,
         round: u32,
         values: u64,
+        leaves: u64,
     },
 }
 
@@ -46,7 +47,7 @@ impl<'a> GrowingRegion<'a> {
             let levels = (0..=column.height()).map(|level| column.map(0, level)).collect::<Result<_>>()?;
             Shown::Label { levels, shared: None }
         } else {
-            Shown::Set { added: vec![0; column.distinct()], round: 1, values: 0 }
+            Shown::Set { added: vec![0; column.distinct()], round: 1, values: 0, leaves: 0 }
         };
         Ok(Self { column, shown })
     }
@@ -61,8 +62,8 @@ impl<'a> GrowingRegion<'a> {
         match &mut self.shown {
             Shown::Interval { has_null, ends } => (*has_null, *ends) = (false, None),
             Shown::Label { shared, .. } => *shared = None,
-            Shown::Set { added, round, values } => {
-                *values = 0;
+            Shown::Set { added, round, values, leaves } => {
+                (*values, *leaves) = (0, 0);
                 *round = round.checked_add(1).unwrap_or_else(|| {
                     added.fill(0);
                     1
@@ -85,9 +86,11 @@ impl<'a> GrowingRegion<'a> {
                 }
             }
             Shown::Label { shared, .. } => *shared = Some((value, 0)),
-            Shown::Set { added, round, values } => {
+            Shown::Set { added, round, values, leaves } => {
                 let at = &mut added[value as usize];
-                *values += u64::from(*at != *round);
+                if *at != *round {
+                    (*values, *leaves) = (*values + 1, *leaves + self.column.leaves_below(value));
+                }
                 *at = *round;
             }
         }
@@ -108,7 +111,7 @@ impl<'a> GrowingRegion<'a> {
             Shown::Label { levels, shared: Some((first, level)) } => {
                 self.column.level(*level).leaves()[levels[*level][*first as usize] as usize]
             }
-            Shown::Set { values, .. } => *values,
+            Shown::Set { leaves, .. } => *leaves,
         }
     }
 

@@ -32,6 +32,7 @@ mod roll_up;
 mod shown;
 mod subset;
 mod union;
+mod value_classes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,6 +56,7 @@ pub use roll_up::Scratch;
 #[cfg(feature = "engine")]
 pub(crate) use shown::ShownColumn;
 pub use union::Union;
+pub(crate) use value_classes::ValueClasses;
 
 use crate::error::{Code, Error, Result};
 use crate::generalize::Hierarchy;
@@ -117,6 +119,8 @@ pub struct ClassTable {
     sensitive: Vec<String>,
     packing: Packing,
     base: Classes,
+    /// The base classes by the values of the input, where level 0 joins values that count each for itself.
+    by_value: Option<ValueClasses>,
     total_rows: u64,
     /// The rows per individual, if the policy names an individual column.
     individuals: Option<Individuals>,

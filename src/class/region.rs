@@ -61,7 +61,7 @@ impl Region {
             Self::Everything => column.leaves(),
             Self::Interval { first, last } => column.leaves_between(*first, *last),
             Self::OrMissing { first, last } => column.leaves_between(*first, *last) + 1,
-            Self::Set(codes) => codes.len() as u64,
+            Self::Set(codes) => column.leaves_of(codes),
             Self::Label { level, code } => column.level(*level).leaves()[*code as usize],
         }
     }

@@ -47,8 +47,14 @@ impl Region {
     /// Returns the number of leaves in the region with one more value.
     pub(crate) fn leaves_with(&self, column: &EncodedColumn, code: u32) -> u64 {
         match self {
-            Self::Set(codes) => codes.len() as u64 + u64::from(codes.binary_search(&code).is_err()),
-            Self::Label { level: 0, code: one } if !column.shows_labels() => 1 + u64::from(*one != code),
+            Self::Set(codes) => match codes.binary_search(&code) {
+                Ok(_) => column.leaves_of(codes),
+                Err(_) => column.leaves_of(codes) + column.leaves_below(code),
+            },
+            Self::Label { level: 0, code: one } if !column.shows_labels() => match *one == code {
+                true => column.leaves_below(code),
+                false => column.leaves_of(&[*one, code]),
+            },
             Self::Label { level, code: label } => match shared_level(column, *level, *label, code) {
                 (level, _) if level == column.height() => column.leaves(),
                 (level, label) => column.level(level).leaves()[label as usize],

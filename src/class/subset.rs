@@ -32,6 +32,7 @@ impl ClassTable {
             individuals: self.individuals.clone(),
             distributions: self.distributions.clone(),
             base: classes,
+            by_value: None,
             population: self.population.clone(),
             is_part: true,
             _codes: codes,

@@ -3,7 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
+use super::numbers::{
+    and_without_one, doubt_lines, grouped, homogeneous_lines, integer, plural, reached, rows, warning_line,
+};
 use super::source::{Columns, Set, find_table, parse_requirement, quasi_of_release, record_of, release_note};
 use super::{Done, in_shell};
 use crate::class::ClassSizesBuilder;
@@ -12,8 +14,11 @@ use crate::error::{Code, Error, Result, nearest};
 use crate::input::{Loaded, open};
 use crate::model::{Needs, Quantity, Requirement, SensitiveColumn, k_anonymity::KAnonymity, looked_at};
 use crate::progress::Phase;
+use crate::propose::{Looked, oddities};
+use crate::release::doubts::of_individuals;
 use crate::release::profile::{SeenAll, for_every_class};
 use crate::release::publish::record::plain_number;
+use crate::role::Role;
 use crate::verify::each_class::SeenClass;
 
 /// Check whether an unchanged table satisfies privacy models.
@@ -78,11 +83,12 @@ impl Check {
         let counted = counted(models, &loaded, &names)?;
         let individual = loaded.policy.individual();
         let mut judged: Vec<Judged> = models.iter().map(|model| Judged::new(model, &counted)).collect();
-        let (mut classes, mut all_rows) = (0, 0);
+        let (mut classes, mut all_rows, mut unowned) = (0, 0, 0);
         let (session, table) = (&loaded.session, &loaded.table);
         let mut see = |class: &SeenClass<'_>| {
             classes += 1;
             all_rows += class.rows;
+            unowned += class.unowned_rows;
             let of_classes = judged.iter_mut().filter(|judged| judged.requirement.is_over_all_quasi());
             of_classes.for_each(|judged| judged.add(class));
         };
@@ -108,14 +114,18 @@ impl Check {
         );
         // Quasi-identifiers named on the command line are not a policy that a release could follow.
         let warning = if self.columns.has_policy() { loaded.policy.promises_nothing() } else { None };
-        text += &warning_line(warning.as_deref());
+        let doubts = of_individuals(run, &loaded, unowned, all_rows).await?;
+        text += &(warning_line(warning.as_deref()) + &doubt_lines(&doubts));
+        let notes = notes(run, &loaded, &counted).await?;
+        notes.iter().for_each(|note| text += &format!("note      {note}\n"));
         let all_hold = judged.iter().all(Judged::holds);
         judged.iter().for_each(|judged| text += &judged.describe());
         let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
         text += &homogeneous_lines(&homogeneous, individual.is_some());
         text += &match (individual, individuals) {
             (Some(name), Some(individuals)) => {
-                format!("counted   {} by `{name}`\n", plural(individuals, "individual", "individuals"))
+                let individuals = plural(individuals, "individual", "individuals");
+                format!("counted   {individuals} by `{name}`{}\n", and_without_one(unowned))
             }
             _ => format!("counted   in rows: each of the {} counts as an individual\n", grouped(all_rows)),
         };
@@ -129,8 +139,11 @@ impl Check {
             "classes": classes,
             "rows": all_rows,
             "individuals": individuals.unwrap_or(all_rows),
+            "rows_without_individual": unowned,
             "homogeneous": homogeneous,
             "warning": warning,
+            "doubts": doubts,
+            "notes": notes,
         });
         Ok(Done { text, json, holds: all_hold })
     }
@@ -144,6 +157,25 @@ impl Check {
             policy.as_deref().unwrap_or("--policy POLICY")
         )
     }
+}
+
+/// Returns what is odd about the cells of the columns that are counted or released.
+async fn notes(run: &Run<'_>, loaded: &Loaded, counted: &[(SensitiveColumn, bool)]) -> Result<Vec<String>> {
+    let is_read = |role: Role| !matches!(role, Role::Identifier | Role::Text);
+    let of_policy = loaded.policy.columns.iter().filter(|(_, role)| is_read(*role));
+    let mut looked: Vec<Looked> = of_policy
+        .map(|(name, role)| Looked { name: name.clone(), is_individual: *role == Role::Individual })
+        .collect();
+    for (column, _) in counted {
+        if !looked.iter().any(|looked| looked.name == column.name()) {
+            looked.push(Looked { name: column.name().to_owned(), is_individual: false });
+        }
+    }
+    let notes = oddities(&loaded.table, &looked, run).await?;
+    let named = looked.iter().zip(notes).flat_map(|(looked, notes)| {
+        notes.into_iter().map(|note| format!("`{}`: {note}", looked.name)).collect::<Vec<_>>()
+    });
+    Ok(named.collect())
 }
 
 /// Returns the columns whose values models compare as numbers.

@@ -8,7 +8,7 @@ use clap::Args;
 use super::Done;
 use super::labels_for_all::labels_for_all;
 use super::numbers::{grouped, noise_text, percent, plural, reached, recorded_text, rows};
-use super::release::level_text;
+use super::recoding_text::level_text;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Centroid;
@@ -367,7 +367,8 @@ fn of_level(level: &LevelRecord, label: Option<&str>) -> String {
         _ if by.is_of_merge() && *at == 0 => "every value that many hold; the others are joined".to_owned(),
         _ => format!("a label of its hierarchy (`{text}`)"),
     };
-    shows + &format!(": level {at} of {of}, in every row")
+    let joined = by.label_of_merge().map_or(String::new(), |label| joined_as(label));
+    shows + &joined + &format!(": level {at} of {of}, in every row")
 }
 
 fn of_centroid(shown: &CentroidColumn) -> String {
@@ -399,12 +400,17 @@ fn of_region(name: &str, regions: &RegionsRecord) -> String {
             "in each group an interval of its own, in the columns {columns}; an end that is missing is open"
         );
     }
-    match region.map(|region| region.shows) {
+    let shows = match region.map(|region| region.shows) {
         Some(Regions::Intervals) => "in each group a value or an interval of its own, or `*`",
         Some(Regions::Labels) => "in each group a value, a set of values or a label of its hierarchy, or `*`",
         None => "unknown",
-    }
-    .to_owned()
+    };
+    shows.to_owned() + &region.and_then(|region| region.joined_as.as_deref()).map_or(String::new(), joined_as)
+}
+
+/// Says what the label of the values that few hold stands for.
+fn joined_as(label: &str) -> String {
+    format!("; {} stands for the values that few hold", cell(label))
 }
 
 /// Writes a name or a label in Markdown, also in a table.

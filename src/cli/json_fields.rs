@@ -56,6 +56,12 @@ pub(super) const fn with(
 /// The meaning of `warning`.
 const WARNING: &str = "The reason why the policy protects no individual, so that `kanon release` refuses it; `null` for other policies.";
 
+/// The meaning of `doubts`.
+const DOUBTS: &str = "What is doubtful about the policy and its input though nothing is refused, as the lines `warning` say it.";
+
+/// The meaning of `rows_without_individual`.
+const UNOWNED: &str = "The number of rows whose individual is NULL; 0 where rows are counted.";
+
 /// The outputs of all commands.
 pub const JSON_OUTPUTS: &[JsonOutput] = &[
     JsonOutput { call: "init", summary: "The proposal.", fields: init::json_fields::FIELDS },
@@ -127,6 +133,7 @@ const CHECK: &[JsonField] = &[
     field("classes", "number", "The number of classes."),
     field("rows", "number", "The number of rows."),
     field("individuals", "number", "The number of individuals."),
+    field("rows_without_individual", "number", UNOWNED),
     with(
         Keys::OfPublicRecord("homogeneous[]"),
         "homogeneous",
@@ -134,6 +141,12 @@ const CHECK: &[JsonField] = &[
         "For each sensitive column the classes that share one value of it.",
     ),
     field("warning", "text or null", WARNING),
+    field("doubts", "list of texts", DOUBTS),
+    field(
+        "notes",
+        "list of texts",
+        "What is odd about the cells of the columns that the policy or the arguments name, such as days in the future, with counts.",
+    ),
 ];
 
 const SEARCH: &[JsonField] = &[
@@ -161,6 +174,8 @@ const SEARCH: &[JsonField] = &[
         "A lower bound on the loss of every recoding that satisfies the policy; `null` if the method gives none or there is no such recoding.",
     ),
     field("warning", "text or null", WARNING),
+    field("doubts", "list of texts", DOUBTS),
+    field("rows_without_individual", "number", UNOWNED),
     field("best", "list of tables", "The best recodings, best first; empty if none satisfies the policy."),
     field(
         "best[].levels",
@@ -200,6 +215,7 @@ const SEARCH_MINIMAL: &[JsonField] = &[
     field("nodes", "number", "The number of nodes in the lattice."),
     field("evaluated", "number", "The number of nodes whose classes were computed far enough to judge them."),
     field("warning", "text or null", WARNING),
+    field("doubts", "list of texts", DOUBTS),
     with(
         Keys::OfCommand("search", "best[]"),
         "minimal",
@@ -212,6 +228,7 @@ const SEARCH_MINIMAL: &[JsonField] = &[
 const SEARCH_COMPARE: &[JsonField] = &[
     field("objective", "text", "The loss by which the methods are compared."),
     field("warning", "text or null", WARNING),
+    field("doubts", "list of texts", DOUBTS),
     field(
         "methods",
         "list of tables",
@@ -263,6 +280,16 @@ const VERIFY: &[JsonField] = &[
         "number or null",
         "The number of individuals with a suppressed row; `null` without the input, or where rows are counted.",
     ),
+    field(
+        "rows_without_individual",
+        "number or null",
+        "The number of released rows without an individual; `null` without the input, or where rows are counted.",
+    ),
+    field(
+        "suppressed_rows_without_individual",
+        "number or null",
+        "The number of suppressed rows without an individual; `null` without the input, or where rows are counted.",
+    ),
     with(
         Keys::OfPublicRecord("unique"),
         "unique",
@@ -281,6 +308,13 @@ const VERIFY: &[JsonField] = &[
 const RISK: &[JsonField] = &[
     field("rows", "number", "The number of rows."),
     field("individuals", "number", "The number of individuals."),
+    field("rows_without_individual", "number", UNOWNED),
+    field(
+        "rows_without_quasi",
+        "number",
+        "The number of rows that are `*` or NULL in every quasi-identifier, as after an earlier suppression.",
+    ),
+    field("doubts", "list of texts", DOUBTS),
     field("classes", "number", "The number of classes."),
     field("k", "number", "The number of individuals in the smallest class."),
     field("risk", "table of numbers", "The risk measures, by name."),

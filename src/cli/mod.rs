@@ -13,6 +13,7 @@ mod list;
 mod names;
 mod numbers;
 mod progress;
+mod recoding_text;
 mod release;
 mod risk;
 mod search;

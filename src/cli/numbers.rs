@@ -9,6 +9,7 @@ pub(crate) use crate::release::nodes_of;
 use crate::release::publish::record::{ModelRecord, NoiseRecord};
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
+use crate::verify::sufficient::Sufficient;
 
 /// Formats the value that a table reached: whole numbers plainly, others with six decimals unless
 /// they would look whole; infinity as `inf`, a broken condition as `no value`.
@@ -101,6 +102,17 @@ pub(crate) fn rows(n: u64) -> String {
     plural(n, "row", "rows")
 }
 
+/// Describes the rows of individuals: `300 rows of 30 individuals, 270 rows without one`.
+pub(crate) fn rows_of(all: u64, individuals: u64, without_one: u64) -> String {
+    let individuals = plural(individuals, "individual", "individuals");
+    format!("{} of {individuals}{}", rows(all), and_without_one(without_one))
+}
+
+/// Describes the rows without an individual after a number of individuals: `, 270 rows without one`.
+pub(crate) fn and_without_one(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", {} without one", rows(count)) }
+}
+
 /// Makes a parser of whole numbers in `range`.
 pub(crate) fn integer<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
@@ -149,8 +161,13 @@ pub(super) fn homogeneous_lines(all: &[Homogeneous], individuals: bool) -> Strin
 
 /// Describes the share of a release that is unique on the quasi-identifiers, and together with the
 /// columns that are released as they are; above a tenth a warning names the columns that single
-/// individuals out.
-pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals: bool) -> String {
+/// individuals out: all that suffice alone, else some that suffice together.
+pub(super) fn unique_lines(
+    on_quasi: f64,
+    together: &UniqueTogether,
+    sufficient: &Sufficient,
+    individuals: bool,
+) -> String {
     let noun = if individuals { "individuals" } else { "rows" };
     let share = percent_of(together.count, together.of);
     let mut text = format!(
@@ -159,15 +176,32 @@ pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals
         percent(on_quasi)
     );
     if together.is_alarming() {
-        let names: Vec<String> = together.columns.iter().map(|name| format!("`{name}`")).collect();
-        let (verb, values, them) = match names.len() {
-            1 => ("singles", "its values", "it a quasi-identifier or leave it out"),
-            _ => ("single", "their values", "them quasi-identifiers or leave them out"),
+        let names: Vec<String> = match sufficient.columns.as_slice() {
+            [] => together.columns.iter().map(|name| format!("`{name}`")).collect(),
+            [(name, _)] => vec![format!("`{name}`")],
+            all => {
+                let shown =
+                    |(name, count): &(String, u64)| format!("`{name}` ({})", percent_of(*count, together.of));
+                all.iter().map(shown).collect()
+            }
+        };
+        let (verb, values, them, without) = match (names.len(), sufficient.columns.len()) {
+            (1, _) => ("singles", "its values", "it a quasi-identifier or leave it out", "without it"),
+            (_, 0) => ("single", "their values", "them quasi-identifiers or leave them out", ""),
+            _ => (
+                "each single",
+                "the values of one",
+                "all of them quasi-identifiers or leave them out",
+                "without all of them",
+            ),
         };
         let what = if names.is_empty() { "the quasi-identifiers".to_owned() } else { names.join(", ") };
+        let rest = sufficient.without.map_or(String::new(), |left| {
+            format!("; {without} {} of the {noun} are unique", percent_of(left, together.of))
+        });
         text += &format!(
             "warning   {what} {verb} out more than a tenth of {noun} within their class: anyone who knows \
-             {values} finds the row; if others may know them, make {them}\n"
+             {values} finds the row; if others may know them, make {them}{rest}\n"
         );
     }
     text
@@ -217,6 +251,11 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
         }
     };
     columns.iter().map(line).collect()
+}
+
+/// Returns a line for each warning of what is doubtful about a policy and its input.
+pub(super) fn doubt_lines(doubts: &[String]) -> String {
+    doubts.iter().map(|doubt| format!("warning   {doubt}\n")).collect()
 }
 
 /// Returns the warning line that `kanon release` would refuse this policy, and why.

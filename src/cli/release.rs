@@ -9,15 +9,15 @@ use serde_json::json;
 use super::explain::limit_text;
 use super::labels_for_all::labels_for_all;
 use super::numbers::{
-    as_is_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, noise_text, percent,
-    percent_of, plural, rows, steps_by, unique_lines,
+    as_is_lines, doubt_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, percent,
+    percent_of, plural, rows, rows_of, steps_by, unique_lines,
 };
+use super::recoding_text::{centroids_text, groups_text, label_text, level_text, regions_text};
 use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, in_shell, without_controls};
 use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, of_file};
-use crate::generalize::known;
 use crate::input::address::local_path;
 use crate::input::files::end_of_data;
 use crate::input::{Input, PolicySource};
@@ -25,8 +25,7 @@ use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
-    RegionsRecord,
+    ColumnRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
 };
 use crate::release::publish::staging::private_file;
 use crate::release::{Released, release, release_again};
@@ -177,16 +176,16 @@ impl Release {
         line(
             "read",
             match private.input_individuals {
-                Some(individuals) => {
-                    format!(
-                        "{} of {}",
-                        rows(private.input_rows),
-                        plural(individuals, "individual", "individuals")
-                    )
-                }
+                Some(individuals) => rows_of(
+                    private.input_rows,
+                    individuals,
+                    private.input_rows_without_individual.unwrap_or_default(),
+                ),
                 None => format!("{}; each counts as an individual", rows(private.input_rows)),
             },
         );
+        text += &doubt_lines(&released.doubts);
+        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         if private.duplicate_rows > 0 {
             line(
                 "copies",
@@ -227,6 +226,9 @@ impl Release {
             },
         );
         line("chosen", chosen);
+        for (column, label) in public.recoding.labels_of_joined() {
+            line("labels", label_text(column, label));
+        }
         line("costs", costs);
         if let Some(lost) = lost {
             line("lost", lost);
@@ -237,16 +239,24 @@ impl Release {
         }
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
-        let of_individuals = match private.suppressed_individuals {
-            Some(individuals) => format!(" of {}", plural(individuals, "individual", "individuals")),
-            None => String::new(),
+        let unowned = private.suppressed_rows_without_individual.unwrap_or_default();
+        let what = match private.suppressed_individuals {
+            Some(individuals) => rows_of(private.suppressed_rows, individuals, unowned),
+            None => rows(private.suppressed_rows),
+        };
+        // Rows without an individual are in no share of individuals.
+        let of_rows = match unowned {
+            0 => String::new(),
+            _ => format!(
+                " of individuals, {} of rows",
+                percent_of(private.suppressed_rows, private.input_rows)
+            ),
         };
         let share = public.statement.as_ref().map_or(String::new(), |statement| limit_text(statement) + ": ");
         line(
             "suppressed",
             format!(
-                " {}{of_individuals} ({}, limit {share}{})",
-                rows(private.suppressed_rows),
+                " {what} ({}{of_rows}, limit {share}{})",
                 percent_of(suppressed, all),
                 match private.suppressed_individuals {
                     Some(_) => plural(private.suppression_limit, "individual", "individuals"),
@@ -268,7 +278,10 @@ impl Release {
         let individuals = public.individuals.is_some();
         text += &match public.recoding.makes_groups() {
             true => exact_quasi_line(risk(after, "sample_uniqueness")?),
-            false => unique_lines(risk(after, "sample_uniqueness")?, &public.unique, individuals),
+            false => {
+                let on_quasi = risk(after, "sample_uniqueness")?;
+                unique_lines(on_quasi, &public.unique, &released.sufficient, individuals)
+            }
         };
         text += &homogeneous_lines(&public.homogeneous, individuals);
         text += &as_is_lines(&private.as_is, *least_holders, individuals);
@@ -336,15 +349,6 @@ fn earlier(path: &Path) -> Result<PrivateRecord> {
 
 /// Above this mean of the columns' losses a release points to other methods.
 const COARSE: f64 = 0.3;
-
-/// Describes two tables: `age, zip as they are; disease by group, no value in more than 1 of 2 rows of one`.
-pub(super) fn groups_text(groups: &GroupsRecord) -> String {
-    let GroupsRecord { columns, sensitive, l } = groups;
-    format!(
-        "{} as they are; {sensitive} by group, no value in more than 1 of {l} rows of one",
-        columns.join(", ")
-    )
-}
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
 /// average.
@@ -439,50 +443,4 @@ pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
     let row = RISKS.iter().find(|row| row.doc.name == name);
     let row = row.ok_or_else(|| Error::internal("release: a risk measure is missing from the table"))?;
     Ok(row.with(&[])?.value(sizes).unwrap_or(0.0))
-}
-
-/// Lists the columns whose classes each show a region of their own.
-pub(super) fn regions_text(regions: &RegionsRecord) -> String {
-    let columns: Vec<&str> = regions.columns.iter().map(|column| column.column.as_str()).collect();
-    format!("each class shows its own {}", columns.join(", "))
-}
-
-/// Lists what stands for the values of each column: `mean of age, mode of zip`.
-pub(super) fn centroids_text(columns: &[CentroidColumn]) -> String {
-    let text = |shown: &CentroidColumn| {
-        let by = shown.descriptor();
-        let clip = by.parts().into_iter().skip(1).map(|(name, ends)| format!(" {name}:{ends}"));
-        let clip = clip.collect::<String>();
-        match &shown.noise {
-            None => format!("{} of {}{clip}", shown.centroid.name(), shown.column),
-            Some(noise) => format!("mean of {}{clip}, {}", shown.column, noise_text(noise)),
-        }
-    };
-    columns.iter().map(text).collect::<Vec<_>>().join(", ")
-}
-
-/// Formats a column's level: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age
-/// range 10 clip:0,90`, `sex one label for all: person`; `label` is that of all values, if it is not `*`.
-pub(super) fn level_text(level: &LevelRecord, label: Option<&str>) -> String {
-    let LevelRecord { column, level, of, by } = level;
-    let mut parts = by.parts().into_iter();
-    let (name, argument) = parts.next().unwrap_or_default();
-    let is_last = by.options.get("side").is_some_and(|side| side == "right");
-    let what = match name {
-        "as_is" => "as is".to_owned(),
-        "suppress" => match label {
-            Some(label) => format!("one label for all: {}", label.replace(char::is_control, " ")),
-            None => "suppressed".to_owned(),
-        },
-        "date" | "period" => argument,
-        "prefix" => format!("{} {argument}", if is_last { "last" } else { "first" }),
-        "known" => known::level_name(by).map_or(argument, str::to_owned),
-        _ if by.is_of_file() || (by.is_of_merge() && *level > 0) => format!("level {level} of {of}"),
-        _ if by.is_of_merge() => "as is or other".to_owned(),
-        name => format!("{name} {argument}"),
-    };
-    let is_said = |key: &str| key == "side" || (name == "known" && key == "level");
-    let beside: String =
-        parts.filter(|(key, _)| !is_said(key)).map(|(key, setting)| format!(" {key}:{setting}")).collect();
-    format!("{column} {what}{beside}")
 }

@@ -1,12 +1,13 @@
 //! `kanon risk`: measures how easily individuals of an unchanged table are found.
 
+use arrow::array::{Array, AsArray};
 use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, percent, percent_of, plural, rows};
+use super::numbers::{and_without_one, doubt_lines, grouped, percent, percent_of, plural, rows};
 use super::source::{Columns, Set, find_table, quasi_of_release, record_of, release_note};
-use crate::class::{ClassSizes, ClassTable, QuasiColumn};
+use crate::class::{ClassSizes, ClassTable, EncodedColumn, QuasiColumn};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
@@ -16,6 +17,7 @@ use crate::measure::share_at_risk::ShareAtRisk;
 use crate::measure::{RISKS, RiskMeasure};
 use crate::parameter::Parameter;
 use crate::progress::Phase;
+use crate::release::doubts::of_individuals;
 use crate::release::profile::profile;
 use crate::release::publish::record::plain_number;
 use crate::release::risks;
@@ -56,8 +58,20 @@ impl Risk {
             rows(table.total_rows()),
             plural(table.base().len() as u64, "class", "classes"),
             names.join(", "),
-            counted(&loaded, &sizes),
+            counted(&loaded, &sizes, table.unowned_rows()),
         );
+        let doubts = of_individuals(run, &loaded, table.unowned_rows(), table.total_rows()).await?;
+        if !doubts.is_empty() {
+            text += &(doubt_lines(&doubts) + "\n");
+        }
+        let hidden = hidden_rows(&table);
+        if hidden > 0 {
+            text += &format!(
+                "note      {} `*` or NULL in every quasi-identifier, as after an earlier suppression: nobody is found by \
+                 them, and the figures below count them all the same\n\n",
+                plural(hidden, "row is", "rows are")
+            );
+        }
         // A damaged record is an error only where the columns are to be read from it.
         let record = record_of(&self.input).ok().flatten();
         if let Some(note) = record.and_then(|record| release_note(&self.input, &record)) {
@@ -100,6 +114,9 @@ impl Risk {
         let json = json!({
             "rows": table.total_rows(),
             "individuals": sizes.individuals(),
+            "rows_without_individual": table.unowned_rows(),
+            "rows_without_quasi": hidden,
+            "doubts": doubts,
             "classes": table.base().len(),
             "k": sizes.min(),
             "risk": measures,
@@ -129,6 +146,25 @@ async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     }
 }
 
+/// Returns the number of rows that show nothing: each quasi-identifier is NULL, or consists of `*`.
+fn hidden_rows(table: &ClassTable) -> u64 {
+    let is_hidden = |column: &EncodedColumn| -> Vec<bool> {
+        let labels = column.level(0).labels();
+        let stars = |label: usize| {
+            let texts = labels.as_string_view_opt();
+            texts.is_some_and(|texts| {
+                !texts.value(label).is_empty() && texts.value(label).bytes().all(|b| b == b'*')
+            })
+        };
+        (0..labels.len()).map(|label| labels.is_null(label) || stars(label)).collect()
+    };
+    let hidden: Vec<Vec<bool>> = table.columns().iter().map(is_hidden).collect();
+    let code = |class: usize, column: usize| table.code(table.base(), class, column) as usize;
+    let shows_nothing =
+        |class: &usize| hidden.iter().enumerate().all(|(column, hidden)| hidden[code(*class, column)]);
+    (0..table.base().len()).filter(shows_nothing).map(|class| table.base().rows_of(class)).sum()
+}
+
 /// Returns the class sizes with one column left out: at its top level all its values are one.
 fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
     let as_is = vec![0; table.columns().len()];
@@ -138,10 +174,11 @@ fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
 }
 
 /// Describes what is counted, and the count.
-fn counted(loaded: &Loaded, sizes: &ClassSizes) -> String {
+fn counted(loaded: &Loaded, sizes: &ClassSizes, unowned: u64) -> String {
     match loaded.policy.individual() {
         Some(name) => {
-            format!("{} by `{name}`", plural(sizes.individuals(), "individual", "individuals"))
+            let individuals = plural(sizes.individuals(), "individual", "individuals");
+            format!("{individuals} by `{name}`{}", and_without_one(unowned))
         }
         None => "each row counts as an individual".to_owned(),
     }

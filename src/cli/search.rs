@@ -6,8 +6,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Done;
-use super::numbers::{grouped, integer, nodes_of, percent, percent_of, plural, rows, steps_by, warning_line};
-use super::release::level_text;
+use super::numbers::{
+    doubt_lines, grouped, integer, nodes_of, percent, percent_of, plural, rows, rows_of, steps_by,
+    warning_line,
+};
+use super::recoding_text::{label_text, level_text};
 use super::source::{PolicyFile, Set};
 use crate::class::{ClassTable, EvaluatedNode, EvaluatedRegions};
 use crate::engine::Run;
@@ -19,7 +22,8 @@ use crate::method::best::{Attempt, Tried};
 use crate::method::{AUTO, Candidate, Outcome, Recoding, Shows, takes_effort, why_auto};
 use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
-use crate::policy::Policy;
+use crate::policy::{Policy, Quasi};
+use crate::release::doubts::doubts;
 use crate::release::publish::make_record::level_record;
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
@@ -61,6 +65,7 @@ impl Search {
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         each_counts_once(run, &loaded).await?;
         let classes = load(run, &loaded).await?;
+        let doubts = doubts(run, &loaded, &classes).await?;
         let policy = &loaded.policy;
         if self.minimal {
             if policy.method.name == "anytime" || policy.shows != Shows::Levels {
@@ -69,10 +74,10 @@ impl Search {
                     policy.method
                 )));
             }
-            return minimal(run, policy, &classes);
+            return minimal(run, policy, &classes, &doubts);
         }
         if self.compare {
-            return compare_methods(run, policy, &classes);
+            return compare_methods(run, policy, &classes, &doubts);
         }
         let top = self.top.into();
         let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, top))?;
@@ -87,11 +92,11 @@ impl Search {
                 proven(&outcome),
             ),
         };
-        let mut text = format!("{}search    {searched}\n", read(&classes));
+        let mut text = format!("{}search    {searched}\n", read(policy, &classes));
         let why = (policy.method.name == AUTO).then(|| why_auto(&policy.options(1)));
         text += &why.as_ref().map_or(String::new(), |why| format!("auto      {method}: {why}\n"));
         let warning = policy.promises_nothing();
-        text += &warning_line(warning.as_deref());
+        text += &(warning_line(warning.as_deref()) + &doubt_lines(&doubts));
         if outcome.best.is_empty() {
             let no_groups = format!("found     nothing: {}\n", no_groups(policy));
             text += match outcome.nodes {
@@ -116,6 +121,8 @@ impl Search {
             "optimal": outcome.proven,
             "bound": outcome.bound,
             "warning": warning,
+            "doubts": doubts,
+            "rows_without_individual": classes.unowned_rows(),
             "best": best,
         });
         Ok(Done { text, json, holds: !outcome.best.is_empty() })
@@ -131,24 +138,33 @@ const NOT_AMONG_THESE: &str =
 const NO_CLASSES: &str = "found     nothing: all rows together fail a requirement; require less, or try a method that can suppress rows\n";
 
 /// Describes the rows and the base classes in one line.
-fn read(classes: &ClassTable) -> String {
+fn read(policy: &Policy, classes: &ClassTable) -> String {
     let base = plural(classes.base().len() as u64, "base class", "base classes");
-    format!("read      {}, {base}\n", rows(classes.total_rows()))
+    let read = match classes.unowned_rows() {
+        0 => rows(classes.total_rows()),
+        unowned => rows_of(classes.total_rows(), classes.total_individuals(), unowned),
+    };
+    let level_0 = |quasi: &Quasi| quasi.hierarchy.levels().first().map(|level| level.descriptor());
+    let labels = policy.quasi.iter().filter_map(|quasi| {
+        let label = level_0(quasi)?.label_of_merge().map(|label| label_text(&quasi.name, label))?;
+        Some(format!("labels    {label}\n"))
+    });
+    format!("read      {read}, {base}\n{}", labels.collect::<String>())
 }
 
 /// Finds all minimal nodes.
-fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done> {
+fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[String]) -> Result<Done> {
     let (found, evaluated) = tokio::task::block_in_place(|| search_minimal(run, policy, classes))?;
     let nodes = policy.ranges().into_iter().fold(1u64, |n, range| n.saturating_mul(range.count() as u64));
     let mut text = format!(
         "{}search    {}, {} evaluated, {} minimal\n",
-        read(classes),
+        read(policy, classes),
         nodes_of(nodes),
         grouped(evaluated),
         grouped(found.len() as u64),
     );
     let warning = policy.promises_nothing();
-    text += &warning_line(warning.as_deref());
+    text += &(warning_line(warning.as_deref()) + &doubt_lines(doubts));
     let holds = !found.is_empty();
     if !holds {
         text += NOTHING;
@@ -168,19 +184,22 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
         "nodes": nodes,
         "evaluated": evaluated,
         "warning": warning,
+        "doubts": doubts,
         "minimal": minimal,
     });
     Ok(Done { text, json, holds })
 }
 
 /// Compares all methods.
-fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done> {
+fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[String]) -> Result<Done> {
     let tried = tokio::task::block_in_place(|| compare(run, policy, classes))?;
     let objective = policy.objective.doc().name;
     let warning = policy.promises_nothing();
-    let mut text =
-        format!("{}compared  by {objective}, least loss first, two tables and noise last\n", read(classes));
-    text += &warning_line(warning.as_deref());
+    let mut text = format!(
+        "{}compared  by {objective}, least loss first, two tables and noise last\n",
+        read(policy, classes)
+    );
+    text += &(warning_line(warning.as_deref()) + &doubt_lines(doubts));
     let (mut rows, mut holds) = (Vec::new(), false);
     for Tried { method, result, steps, time } in tried {
         let settings = method.settings.iter().map(|(name, setting)| match setting {
@@ -223,7 +242,7 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
             "does_not_apply": does_not_apply,
         }));
     }
-    let json = json!({ "objective": objective, "warning": warning, "methods": rows });
+    let json = json!({ "objective": objective, "warning": warning, "doubts": doubts, "methods": rows });
     Ok(Done { text, json, holds })
 }
 
@@ -255,8 +274,13 @@ fn mean(shares: Vec<f64>) -> f64 {
 fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String {
     let suppressed = match classes.counted() {
         Counted::Individuals => {
-            let individuals = plural(found.suppressed_individuals, "individual", "individuals");
-            format!("{} of {individuals}", rows(found.suppressed_rows))
+            let (rows, individuals) = (found.suppressed_rows, found.suppressed_individuals);
+            match (classes.unowned_rows(), individuals) {
+                (0, _) => rows_of(rows, individuals, 0),
+                (_, 0) => rows_of(rows, 0, rows),
+                // Classes do not say which of their rows have an individual.
+                _ => rows_of(rows, individuals, 0) + " or of none",
+            }
         }
         Counted::Rows => grouped(found.suppressed_rows),
     };

@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::Done;
 use super::labels_for_all::labels_for_all;
-use super::numbers::{exact_quasi_line, homogeneous_lines, model_text, plural, rows, unique_lines};
-use super::release::{centroids_text, groups_text, level_text, regions_text, risk};
+use super::numbers::{exact_quasi_line, grouped, homogeneous_lines, model_text, plural, rows, unique_lines};
+use super::recoding_text::{centroids_text, groups_text, level_text, regions_text};
+use super::release::risk;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -79,13 +80,17 @@ impl Verify {
         let checked = check_release(run, &place, input.as_ref(), policy).await?;
         let public = &checked.public;
         let mut text = format!(
-            "read      {} in {}, {}\n",
+            "read      {} in {}, {}{}\n",
             rows(public.rows()),
             match public.recoding.makes_groups() {
                 true => plural(public.classes, "group", "groups"),
                 false => plural(public.classes, "class", "classes"),
             },
             plural(public.files().count() as u64, "file", "files"),
+            match checked.verified.unowned_rows {
+                0 => String::new(),
+                unowned => format!("; {} without an individual", rows(unowned)),
+            },
         );
         if let Some(found) = &found {
             text += &format!(
@@ -97,7 +102,7 @@ impl Verify {
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &match public.recoding.makes_groups() {
             true => exact_quasi_line(on_quasi),
-            false => unique_lines(on_quasi, &checked.unique, individuals),
+            false => unique_lines(on_quasi, &checked.unique, &checked.sufficient, individuals),
         };
         let has_one_row_each = public.recoding.makes_groups() || public.recoding.adds_noise();
         // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
@@ -120,9 +125,13 @@ impl Verify {
                 rows(public.rows())
             ),
             Some(suppressed) => format!(
-                "verified  against the input: all {} come from it, {} suppressed\n",
+                "verified  against the input: all {} come from it, {} suppressed{}\n",
                 rows(public.rows()),
-                rows(suppressed)
+                rows(suppressed),
+                match checked.verified.individuals.map_or(0, |individuals| individuals.suppressed_unowned) {
+                    0 => String::new(),
+                    unowned => format!(", {} without an individual", grouped(unowned)),
+                }
             ),
             None if public.individuals.is_some() && !has_one_row_each => {
                 "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat the \
@@ -153,6 +162,8 @@ impl Verify {
             "individuals": checked.verified.individuals.and(public.individuals),
             "suppressed_rows": checked.verified.suppressed_rows,
             "suppressed_individuals": checked.verified.individuals.map(|individuals| individuals.suppressed),
+            "rows_without_individual": checked.verified.individuals.map(|_| checked.verified.unowned_rows),
+            "suppressed_rows_without_individual": checked.verified.individuals.map(|individuals| individuals.suppressed_unowned),
             "unique": checked.unique,
             "homogeneous": checked.verified.homogeneous,
             "models": public.models,

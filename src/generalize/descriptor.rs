@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Centroid;
 use crate::decimal::Decimal;
+use crate::known::OTHER;
 
 /// The name of the generalizer that clips, alone or before another one.
 const CLIP: &str = "clip";
@@ -17,6 +18,9 @@ const FILE: &str = "hierarchy";
 
 /// The name of the generalizer by a tree that a run has made.
 const MERGE: &str = super::merge::DOC.name;
+
+/// The option with the label of the values that `merge` joined, where that is not [`OTHER`].
+const LABEL: &str = "label";
 
 /// The whole function of a level. Equal descriptors on columns of the same type mean equal
 /// functions, except for the levels of hierarchy files, whose labels only the file has.
@@ -79,9 +83,19 @@ impl Descriptor {
         Self::new(FILE).with(level)
     }
 
-    /// Describes a level of a tree that `merge` made.
-    pub(crate) fn of_merge(level: usize) -> Self {
-        Self::new(MERGE).with(level)
+    /// Describes a level of a tree that `merge` made, with the label of the values that few hold if it
+    /// shows one.
+    pub(crate) fn of_merge(level: usize, label: Option<&String>) -> Self {
+        let level = Self::new(MERGE).with(level);
+        match label {
+            Some(label) if label != OTHER => level.with_option(LABEL, label),
+            _ => level,
+        }
+    }
+
+    /// Returns the label of the values that `merge` joined, if the level shows one that is not `other`.
+    pub fn label_of_merge(&self) -> Option<&String> {
+        self.options.get(LABEL).filter(|_| self.is_of_merge())
     }
 
     /// Returns whether the level is one of a hierarchy file, which alone has its labels.
@@ -135,7 +149,8 @@ impl fmt::Display for Descriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts().into_iter().map(|(name, setting)| match setting.as_str() {
             "" => name.to_owned(),
-            setting => format!("{name}:{setting}"),
+            // Spaces part the settings.
+            setting => format!("{name}:{}", setting.replace('%', "%25").replace(' ', "%20")),
         });
         f.write_str(&parts.collect::<Vec<_>>().join(" "))
     }
@@ -166,6 +181,7 @@ impl FromStr for Descriptor {
                 descriptor.clip =
                     Some([low, high].map(|end| Some(end.to_owned()).filter(|end| !end.is_empty())));
             } else {
+                let setting = setting.replace("%20", " ").replace("%25", "%");
                 descriptor = descriptor.with_option(key, setting);
             }
         }

@@ -85,8 +85,8 @@ fn levels(settings: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
 }
 
 /// Returns the levels of a checked tree of [`merge`](super::merge), whose first labels are those of level 0.
-pub(super) fn merged_levels(tree: &TextTable, other: &'static str) -> Result<Vec<Arc<dyn Generalizer>>> {
-    let table = Arc::new(Table::new(tree, Some(other))?);
+pub(super) fn merged_levels(tree: &TextTable, other: &str) -> Result<Vec<Arc<dyn Generalizer>>> {
+    let table = Arc::new(Table::new(tree, Some(other.to_owned()))?);
     let level = |level| {
         Arc::new(HierarchyLevel { level, table: Arc::clone(&table), top: None }) as Arc<dyn Generalizer>
     };
@@ -103,7 +103,7 @@ struct Table {
     /// All labels of each value, for one value at a time and for comparing tables.
     paths: BTreeMap<String, Vec<String>>,
     /// The value whose labels all values without a row have. Only a tree of `merge` has one.
-    other: Option<&'static str>,
+    other: Option<String>,
     /// What errors say of how the file was divided.
     doubt: &'static str,
 }
@@ -119,7 +119,7 @@ struct Labels {
 
 impl Table {
     /// Creates the table from [checked](check) rows.
-    fn new(table: &TextTable, other: Option<&'static str>) -> Result<Self> {
+    fn new(table: &TextTable, other: Option<String>) -> Result<Self> {
         let rows = depth_first(table.rows());
         let paths = rows
             .iter()
@@ -144,12 +144,12 @@ impl Table {
 
     /// Returns the row with a value's labels.
     fn row(&self, value: &str) -> Option<u32> {
-        self.rows.get(value).or_else(|| self.rows.get(self.other?)).copied()
+        self.rows.get(value).or_else(|| self.rows.get(self.other.as_ref()?)).copied()
     }
 
     /// Returns a value's labels.
     fn path(&self, value: &str) -> Option<&Vec<String>> {
-        self.paths.get(value).or_else(|| self.paths.get(self.other?))
+        self.paths.get(value).or_else(|| self.paths.get(self.other.as_ref()?))
     }
 }
 
@@ -244,9 +244,12 @@ fn plain_texts(values: &ArrayRef) -> Result<StringViewArray> {
 
 impl Generalizer for HierarchyLevel {
     fn descriptor(&self) -> Descriptor {
-        match self.table.other {
+        match &self.table.other {
             _ if self.is_top() => Descriptor::suppress(),
-            Some(_) => Descriptor::of_merge(self.level - 1),
+            Some(other) => {
+                let is_shown = self.labels().is_ok_and(|labels| labels.leaves.contains_key(other));
+                Descriptor::of_merge(self.level - 1, is_shown.then_some(other))
+            }
             None => Descriptor::of_file(self.level),
         }
     }

@@ -1,7 +1,9 @@
 //! `merge`: a hierarchy made of a column's own values, for columns that have none.
 //!
 //! The values that at least q individuals hold are listed, all others are `other` at every level,
-//! where q is the greatest of the smallest class sizes that the policy requires, at least 2. With n
+//! where q is the greatest of the smallest class sizes that the policy requires, at least 2. If
+//! fewer than q individuals hold one of these others, the listed value with the fewest holders, of
+//! several the first in order, is one of them too, unless it is the only one. With n
 //! listed values and L levels, level i leaves about `n / s^i` labels, at least two, s the least
 //! integer with `s^(L+1) >= n`:
 //! - `by = "names"`: neighbours in the order of the values, or in that of the policy, join: always
@@ -22,9 +24,9 @@
 //! are `other`, and a run that ends in one is named after the ends that it still has. Sets of a
 //! method that shows regions stay those of the earlier release, which named their values already.
 //!
-//! `other` counts as one leaf, so no loss sees what joining the rare values costs. By names it
-//! joins nothing below the top: if fewer than q individuals hold it, its rows are suppressed, or
-//! the column is.
+//! If `other` is a listed value, the label of the others is `other values`, or one with a number;
+//! `label = "..."` sets another one, which must be no value of the column. By names the others join
+//! nothing below the top. Losses count the values of the input, as they do with a hierarchy file.
 //!
 //! What the labels reveal: which values at least q individuals hold, and, by counts, which of them
 //! are held by the most. Which values are joined depends on the counts of the input, so two
@@ -36,11 +38,11 @@
 //! use datafusion_kanon::parameter::Setting;
 //! let merge = Merge::of(&[("levels".into(), Setting::Number(Decimal::integer(1)))])?;
 //! let mut counted = FrequentValues::new(5);
-//! for (value, holders) in [("flu", 7), ("gout", 2), ("hives", 9), ("mumps", 8), ("rickets", 20)] {
+//! for (value, holders) in [("flu", 7), ("gout", 2), ("hives", 9), ("itch", 4), ("mumps", 8), ("rickets", 20)] {
 //!     counted.add(value.to_owned(), holders);
 //! }
 //! let tree = merge.tree(&counted)?;
-//! let rows: Vec<String> = tree.rows().iter().map(|row| row.join(" ")).collect();
+//! let rows: Vec<String> = tree.rows.rows().iter().map(|row| row.join(" ")).collect();
 //! assert_eq!(rows, [
 //!     "flu flu flu..hives",
 //!     "hives hives flu..hives",
@@ -53,33 +55,39 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
+
 #[cfg(doc)]
 use super::Value;
+pub use super::frequent_values::FrequentValues;
+use super::frequent_values::{free_label, is_made_label};
 use super::hierarchy::merged_levels;
+use super::value_runs::Runs;
 use super::{Generalizer, hierarchy_file};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
-pub use crate::known::OTHER;
+use crate::known::OTHER;
 use crate::parameter::{Absent, Kind, Parameter, Setting, Settings, TextTable};
 use crate::plural::plural;
 
 /// The name and documentation.
 pub const DOC: &Doc = &Doc {
     name: "merge",
-    summary: "joins the values of a column level by level; those with fewer holders than k are `other`. Labels reveal which \
-              values k or more individuals hold and, by counts, which of these are the most frequent",
+    summary: "joins the values of a column level by level; those with fewer holders than k, or than the least size of a \
+              class if that is greater, are `other`. Labels reveal which values k or more individuals hold and, by counts, \
+              which of these are the most frequent",
     parameters: "levels",
     example: "hierarchy = { merge = { levels = 3 } }",
     paper: None,
 };
 
 /// The parameters, as the table behind the key holds them.
-pub const PARAMETERS: &[Parameter] = &[LEVELS, BY, ORDER];
+pub const PARAMETERS: &[Parameter] = &[LEVELS, BY, ORDER, LABEL];
 
 /// The number of levels.
 const LEVELS: Parameter = Parameter {
@@ -102,58 +110,39 @@ const ORDER: Parameter = Parameter {
     absent: Absent::Unset,
     summary: "the order of the values, if it is not that of their names",
 };
+/// The label of the others.
+const LABEL: Parameter = Parameter {
+    name: "label",
+    kind: Kind::Word,
+    absent: Absent::Unset,
+    summary: "the label of the values that few hold; without it `other`, or `other values` if that is a value",
+};
 /// Neighbours in the order of the values join.
 pub(crate) const NAMES: &str = "names";
-/// The values with the fewest holders become [`OTHER`].
+/// The values with the fewest holders join the others.
 pub(crate) const COUNTS: &str = "counts";
 
+/// The top's label, which no other label may be.
+const TOP: &str = "*";
 /// The most levels.
 const MOST_LEVELS: u64 = 8;
 
-/// The values of a column that enough individuals hold, in their order.
-#[derive(Clone)]
-pub struct FrequentValues {
-    least_holders: u64,
-    /// Each value with its number of holders.
-    listed: Vec<(String, u64)>,
-    /// The number of all other values.
-    others: u64,
-    /// The most holders of a value, and the holders of all values, listed or not.
-    most_holders: u64,
-    all_holders: u64,
+/// The tree of a column's values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedTree {
+    /// The label of the others, which is no listed value.
+    pub label: String,
+    /// A row for each listed value with its labels from level 0 on, and one of the label alone for all
+    /// others if there are any.
+    pub rows: TextTable,
+    /// Whether it is that of an earlier release, which may lack a value that enough individuals hold now.
+    pub is_followed: bool,
 }
 
-impl FrequentValues {
-    /// Creates the list of no value; a value needs `least_holders`.
-    pub fn new(least_holders: u64) -> Self {
-        Self { least_holders, listed: Vec::new(), others: 0, most_holders: 0, all_holders: 0 }
-    }
-
-    /// Adds the next value. One with the text of the value before it counts with it, as those of
-    /// more holders.
-    pub fn add(&mut self, value: String, holders: u64) {
-        self.most_holders = self.most_holders.max(holders);
-        self.all_holders = self.all_holders.saturating_add(holders);
-        match self.listed.last_mut() {
-            _ if holders < self.least_holders || value == OTHER => self.others += 1,
-            Some(last) if last.0 == value => last.1 = last.1.max(holders),
-            _ => self.listed.push((value, holders)),
-        }
-    }
-
-    /// Returns whether a value, listed or not, has at least one in so many of the holders.
-    pub fn is_one_held_by_one_in(&self, count: u64) -> bool {
-        u128::from(self.most_holders) * u128::from(count) >= u128::from(self.all_holders)
-    }
-
-    /// Returns whether no value was counted.
-    pub fn is_empty(&self) -> bool {
-        self.listed.is_empty() && self.others == 0
-    }
-
-    /// Returns the number of values that are listed.
-    pub fn listed(&self) -> usize {
-        self.listed.len()
+impl MergedTree {
+    /// Returns the rows of the listed values.
+    pub fn listed(&self) -> impl Iterator<Item = &Vec<String>> {
+        self.rows.rows().iter().filter(|row| row.first() != Some(&self.label))
     }
 }
 
@@ -163,6 +152,7 @@ pub struct Merge {
     levels: usize,
     is_by_counts: bool,
     order: Option<Vec<String>>,
+    label: Option<String>,
 }
 
 /// Shows no `order`: its entries are values of the column.
@@ -199,24 +189,55 @@ impl Merge {
                 return Err(Error::policy(format!("entry {} repeats an earlier one", at + 1)).at(ORDER.name));
             }
         }
-        Ok(Self { levels: usize::try_from(levels).map_err(Error::internal)?, is_by_counts, order })
+        let label = settings.some_word(LABEL.name)?.map(str::to_owned);
+        if label.as_ref().is_some_and(|label| label == TOP || label.chars().any(char::is_control)) {
+            let why = "expected a text other than `*` and without control characters";
+            return Err(Error::policy(why).at(LABEL.name));
+        }
+        Ok(Self { levels: usize::try_from(levels).map_err(Error::internal)?, is_by_counts, order, label })
     }
 
-    /// Makes the tree: a row for each listed value with its labels from level 0 on, and one for all
-    /// others if there are any.
+    /// Returns the label that the policy gives the others.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    /// Checks that the rule suits values of this type: a label is told from them as a text.
     ///
     /// # Errors
-    /// A policy error if no value is listed, or if the rule's own order lacks one that is.
-    pub fn tree(&self, counted: &FrequentValues) -> Result<TextTable> {
+    /// A policy error.
+    pub fn check_type(&self, data_type: &DataType) -> Result<()> {
+        let is_text = match data_type {
+            DataType::Dictionary(_, values) => values.is_string(),
+            plain => plain.is_string(),
+        };
+        match self.label.is_none() || is_text {
+            true => Ok(()),
+            false => Err(Error::policy("goes with columns of text; remove it: no other value is `other`")
+                .at(LABEL.name)),
+        }
+    }
+
+    /// Makes the tree.
+    ///
+    /// # Errors
+    /// A policy error if no value is listed, if the rule's own order lacks one that is, or if its label
+    /// is a value.
+    pub fn tree(&self, counted: &FrequentValues) -> Result<MergedTree> {
         let least_holders = counted.least_holders;
         let mut listed: Vec<&(String, u64)> = counted.listed.iter().collect();
         if listed.is_empty() {
             let none = plural(counted.others, "distinct value is", "distinct values are");
             return Err(Error::policy(format!(
-                "none of its {none} held by {least_holders} or more, so all would become `{OTHER}`; give the column \
-                 another hierarchy or another role"
+                "none of its {none} held by {least_holders} or more, so all would become `{}`; give the column \
+                 another hierarchy or another role",
+                self.label().unwrap_or(OTHER)
             )));
         }
+        if counted.has_label() {
+            return Err(Error::policy("is a value of the column; choose another text").at(LABEL.name));
+        }
+        let label = self.label.clone().unwrap_or_else(|| free_label(counted.values()));
         // CSV holds numbers as text; they are in the order of numbers, too.
         if listed.iter().all(|(value, _)| Decimal::parse(value).is_ok()) {
             listed.sort_by_cached_key(|(value, _)| Decimal::parse(value).ok());
@@ -232,29 +253,32 @@ impl Merge {
             }
             listed.sort_by_cached_key(|(value, _)| place(value).copied());
         }
+        if counted.one_joins(listed.len()) {
+            remove_rarest(&mut listed, |(_, holders)| *holders);
+        }
         let names: Vec<&String> = listed.iter().map(|(value, _)| value).collect();
         let holders: Vec<u64> = listed.iter().map(|(_, holders)| *holders).collect();
         let labels = match self.is_by_counts {
-            true => self.by_counts(&names, &holders),
-            false => self.by_names(&names, &holders),
+            true => self.by_counts(&names, &holders, &label),
+            false => self.by_names(&names, &holders, &label),
         };
-        let tree = self.tree_of(&names, labels, counted.others > 0);
+        let tree = self.tree_of(&names, labels, counted.others > 0, label);
         self.check(&tree).map_err(|_| Error::internal("merge: the rows that were made are no tree"))?;
         Ok(tree)
     }
 
     /// Follows the tree of an earlier release: values that it does not list, and those that are not
-    /// listed any more, join the others. The same values join at each level; a run is named after
-    /// the ends that it still has.
+    /// listed any more, join the others, whose label stays. The same values join at each level; a run
+    /// is named after the ends that it still has.
     ///
     /// # Errors
     /// An unmet error if the rule makes no such tree, or if no value is left.
-    pub fn follow(&self, earlier: &TextTable, counted: &FrequentValues) -> Result<TextTable> {
+    pub fn follow(&self, earlier: &MergedTree, counted: &FrequentValues) -> Result<MergedTree> {
         self.check(earlier)
             .map_err(|_| Error::unmet("the tree of the earlier release is none that this rule makes"))?;
-        let listed: HashSet<&String> = counted.listed.iter().map(|(value, _)| value).collect();
-        let is_kept = |row: &&Vec<String>| row.first().is_some_and(|value| listed.contains(value));
-        let kept: Vec<&Vec<String>> = earlier.rows().iter().filter(is_kept).collect();
+        let listed: HashMap<&String, u64> = counted.listed.iter().map(|(value, n)| (value, *n)).collect();
+        let holders = |row: &&Vec<String>| row.first().and_then(|value| listed.get(value)).copied();
+        let mut kept: Vec<&Vec<String>> = earlier.listed().filter(|row| holders(row).is_some()).collect();
         if kept.is_empty() {
             let why = format!(
                 "no value that the earlier release lists is held by {} or more; release without --recoding",
@@ -262,78 +286,94 @@ impl Merge {
             );
             return Err(Error::unmet(why));
         }
+        // A value that only the earlier tree lacks has enough holders.
+        if kept.len() == listed.len() && counted.one_joins(kept.len()) {
+            remove_rarest(&mut kept, holders);
+        }
         let has_others = counted.others > 0 || kept.len() < listed.len();
-        Ok(self.labelled_again(&kept, has_others))
+        Ok(MergedTree { is_followed: true, ..self.labelled_again(&kept, has_others, &earlier.label) })
     }
 
     /// Returns the tree of a table that was not counted: every value is another one. It has the
     /// levels of each tree.
-    pub fn placeholder_tree(&self) -> TextTable {
-        self.tree_of(&[], vec![Vec::new(); self.levels], true)
+    pub fn placeholder_tree(&self) -> MergedTree {
+        let label = self.label().unwrap_or(OTHER).to_owned();
+        self.tree_of(&[], vec![Vec::new(); self.levels], true, label)
     }
 
     /// Makes the levels of a tree, level 0 first.
     ///
     /// # Errors
     /// A policy error for a table that is not such a tree.
-    pub fn levels(&self, tree: &TextTable) -> Result<Vec<Arc<dyn Generalizer>>> {
+    pub fn levels(&self, tree: &MergedTree) -> Result<Vec<Arc<dyn Generalizer>>> {
         self.check(tree)?;
-        merged_levels(tree, OTHER)
+        merged_levels(&tree.rows, &tree.label)
     }
 
     /// Checks that a table is a tree that the rule makes of some counts.
-    fn check(&self, tree: &TextTable) -> Result<()> {
-        let rows = tree.rows();
+    fn check(&self, tree: &MergedTree) -> Result<()> {
+        let (rows, label) = (tree.rows.rows(), &tree.label);
         hierarchy_file::check(rows, |row| format!("row {}", row + 1))?;
-        let is_others = |row: &Vec<String>| row.iter().all(|cell| cell == OTHER);
+        let is_others = |row: &Vec<String>| row.iter().all(|cell| cell == label);
         let (listed, has_others) = match rows.split_last() {
             Some((last, listed)) if is_others(last) => (listed, true),
             _ => (rows, false),
         };
         let is_row = |row: &Vec<String>| {
-            row.len() == self.levels + 2 && row.first().is_some_and(|value| value != OTHER)
+            row.len() == self.levels + 2 && row.first().is_some_and(|value| value != label)
+        };
+        let is_own = match self.label() {
+            Some(own) => own == label,
+            None => is_made_label(label),
         };
         // Its labels are those that the values have which it joins.
-        let is_labelled = || *tree == self.labelled_again(&listed.iter().collect::<Vec<_>>(), has_others);
+        let is_labelled =
+            || tree.rows == self.labelled_again(&listed.iter().collect::<Vec<_>>(), has_others, label).rows;
         let is_wide = rows.iter().all(|row| row.len() == self.levels + 2);
-        match is_wide && listed.iter().all(is_row) && is_labelled() {
+        match is_own && is_wide && listed.iter().all(is_row) && is_labelled() {
             true => Ok(()),
             false => Err(Error::policy("the tree in the private record is none that this rule makes")),
         }
     }
 
     /// Returns rows of a tree as a tree with labels of their own.
-    fn labelled_again(&self, rows: &[&Vec<String>], has_others: bool) -> TextTable {
+    fn labelled_again(&self, rows: &[&Vec<String>], has_others: bool, other: &str) -> MergedTree {
         let names: Vec<&String> = rows.iter().filter_map(|row| row.first()).collect();
         let cells = |level: usize| rows.iter().filter_map(move |row| row.get(level + 1));
         let levels = 1..=self.levels;
         let labels = match self.is_by_counts {
             true => {
                 let label = |(name, cell): (&&String, &String)| {
-                    if *name == cell { cell.clone() } else { OTHER.to_owned() }
+                    if *name == cell { cell.clone() } else { other.to_owned() }
                 };
                 levels.map(|level| names.iter().zip(cells(level)).map(label).collect()).collect()
             }
             false => {
                 let cells: Vec<Vec<&String>> = levels.map(|level| cells(level).collect()).collect();
                 let runs = cells.iter().map(|cells| cells.chunk_by(|a, b| a == b).map(<[_]>::len).collect());
-                run_labels(&names, &runs.collect::<Vec<_>>())
+                run_labels(&names, &runs.collect::<Vec<_>>(), other)
             }
         };
-        self.tree_of(&names, labels, has_others)
+        self.tree_of(&names, labels, has_others, other.to_owned())
     }
 
     /// Returns the tree of these values, with their labels at each level from level 1 on.
-    fn tree_of(&self, names: &[&String], labels: Vec<Vec<String>>, has_others: bool) -> TextTable {
+    fn tree_of(
+        &self,
+        names: &[&String],
+        labels: Vec<Vec<String>>,
+        has_others: bool,
+        label: String,
+    ) -> MergedTree {
         let mut rows: Vec<Vec<String>> =
             names.iter().map(|name| vec![(*name).clone(), (*name).clone()]).collect();
         for of_level in labels {
             rows.iter_mut().zip(of_level).for_each(|(row, label)| row.push(label));
         }
         if has_others {
-            rows.push(vec![OTHER.to_owned(); self.levels + 2]);
+            rows.push(vec![label.clone(); self.levels + 2]);
         }
-        rows.into()
+        MergedTree { label, rows: rows.into(), is_followed: false }
     }
 
     /// Returns the number of levels between the values and the top.
@@ -351,16 +391,16 @@ impl Merge {
         })
     }
 
-    fn by_names(&self, names: &[&String], holders: &[u64]) -> Vec<Vec<String>> {
+    fn by_names(&self, names: &[&String], holders: &[u64], other: &str) -> Vec<Vec<String>> {
         let mut runs = Runs::of(holders);
         let lengths = self.groups(names.len()).map(|groups| {
             runs.join(groups);
-            runs.0.values().map(|run| run.values).collect()
+            runs.lengths()
         });
-        run_labels(names, &lengths.collect::<Vec<_>>())
+        run_labels(names, &lengths.collect::<Vec<_>>(), other)
     }
 
-    fn by_counts(&self, names: &[&String], holders: &[u64]) -> Vec<Vec<String>> {
+    fn by_counts(&self, names: &[&String], holders: &[u64], other: &str) -> Vec<Vec<String>> {
         let mut most_first: Vec<usize> = (0..names.len()).collect();
         most_first.sort_by_key(|at| Reverse(holders[*at]));
         let mut rank = vec![0; names.len()];
@@ -368,19 +408,25 @@ impl Merge {
         // One of the labels is that of the others.
         let label = |groups: usize, (name, rank): (&&String, &usize)| match rank + 1 < groups {
             true => (*name).clone(),
-            false => OTHER.to_owned(),
+            false => other.to_owned(),
         };
         let of_level = |groups: usize| names.iter().zip(&rank).map(|one| label(groups, one)).collect();
         self.groups(names.len()).map(of_level).collect()
     }
 }
 
+/// Removes the first of the entries that the fewest hold.
+fn remove_rarest<T, N: Ord>(all: &mut Vec<T>, holders: impl Fn(&T) -> N) {
+    let rarest = all.iter().enumerate().min_by_key(|(_, one)| holders(one)).map(|(at, _)| at);
+    rarest.into_iter().for_each(|at| drop(all.remove(at)));
+}
+
 /// Returns the labels of values at each level, from the lengths of the runs in which they join.
-fn run_labels(names: &[&String], lengths: &[Vec<usize>]) -> Vec<Vec<String>> {
+fn run_labels(names: &[&String], lengths: &[Vec<usize>], other: &str) -> Vec<Vec<String>> {
     // No value contains it, and none continues its dots, so each run has a label of its own.
     let touches = names.iter().any(|name| name.starts_with('.') || name.ends_with('.'));
     let end = if touches { "-" } else { "" };
-    let is_free = |dots: &String| !names.iter().any(|name| name.contains(dots));
+    let is_free = |dots: &String| !other.contains(dots) && !names.iter().any(|name| name.contains(dots));
     let dots = (2..).map(|dots| ".".repeat(dots) + end).find(is_free).unwrap_or_default();
     let of_level = |lengths: &Vec<usize>| {
         let mut rest = names;
@@ -398,62 +444,6 @@ fn run_labels(names: &[&String], lengths: &[Vec<usize>]) -> Vec<Vec<String>> {
         labels
     };
     lengths.iter().map(of_level).collect()
-}
-
-/// Neighbouring values that have joined.
-#[derive(Clone, Copy)]
-struct ValueRun {
-    values: usize,
-    holders: u64,
-}
-
-/// Runs by the places of their first values.
-struct Runs(BTreeMap<usize, ValueRun>, BTreeSet<(u128, usize)>);
-
-impl Runs {
-    /// Creates a run of each value.
-    fn of(holders: &[u64]) -> Self {
-        let runs = holders.iter().map(|holders| ValueRun { values: 1, holders: *holders }).enumerate();
-        let mut runs = Self(runs.collect(), BTreeSet::new());
-        (0..holders.len()).for_each(|first| runs.insert_cost(first));
-        runs
-    }
-
-    /// Returns by how much the loss grows when a run and the next one join.
-    fn added(&self, first: usize) -> Option<u128> {
-        let run = self.0.get(&first)?;
-        let next = self.0.get(&(first + run.values))?;
-        let of = |run: &ValueRun, next: &ValueRun| u128::from(run.holders) * next.values as u128;
-        Some(of(run, next) + of(next, run))
-    }
-
-    fn insert_cost(&mut self, first: usize) {
-        if let Some(added) = self.added(first) {
-            self.1.insert((added, first));
-        }
-    }
-
-    fn remove_cost(&mut self, first: usize) {
-        if let Some(added) = self.added(first) {
-            self.1.remove(&(added, first));
-        }
-    }
-
-    /// Joins neighbours until `groups` runs are left, always those that add the least.
-    fn join(&mut self, groups: usize) {
-        while self.0.len() > groups {
-            let Some(first) = self.1.first().map(|(_, first)| *first) else { return };
-            let before = self.0.range(..first).next_back().map(|(first, _)| *first);
-            let next = first + self.0.get(&first).map_or(0, |run| run.values);
-            let changed = [before, Some(first), Some(next)];
-            changed.iter().flatten().for_each(|first| self.remove_cost(*first));
-            if let (Some(next), Some(run)) = (self.0.remove(&next), self.0.get_mut(&first)) {
-                run.values += next.values;
-                run.holders = run.holders.saturating_add(next.holders);
-            }
-            changed.iter().flatten().for_each(|first| self.insert_cost(*first));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -18,16 +18,22 @@ fn merge(levels: i64, by: &'static str, order: Option<Vec<&'static str>>) -> Res
 
 fn counted(least_holders: u64, values: &[(&str, u64)]) -> FrequentValues {
     let mut counted = FrequentValues::new(least_holders);
-    values.iter().for_each(|(value, holders)| counted.add((*value).to_owned(), *holders));
+    for (value, holders) in values {
+        counted.add((*value).to_owned(), *holders);
+    }
     counted
 }
 
-fn rows(tree: &TextTable) -> Vec<String> {
-    tree.rows().iter().map(|row| row.join(" ")).collect()
+fn rows(tree: &MergedTree) -> Vec<String> {
+    tree.rows.rows().iter().map(|row| row.join(" ")).collect()
 }
 
-const JOBS: [(&str, u64); 6] =
-    [("baker", 6), ("clerk", 30), ("diver", 1), ("driver", 8), ("nurse", 9), ("smith", 7)];
+fn labelled(label: &str, rows: Vec<Vec<String>>) -> MergedTree {
+    MergedTree { label: label.to_owned(), rows: rows.into(), is_followed: false }
+}
+
+const JOBS: [(&str, u64); 7] =
+    [("baker", 6), ("clerk", 30), ("diver", 1), ("driver", 8), ("mayor", 4), ("nurse", 9), ("smith", 7)];
 
 #[test]
 fn neighbours_join_and_rare_values_are_others() {
@@ -64,7 +70,7 @@ fn values_with_fewer_holders_join_the_others() {
 
 #[test]
 fn a_policy_may_order_the_values() {
-    let sizes = [("large", 9), ("medium", 9), ("small", 9), ("tiny", 1)];
+    let sizes = [("large", 9), ("medium", 9), ("other", 2), ("small", 9), ("tiny", 3)];
     let by = |order| merge(1, "names", Some(order)).unwrap().tree(&counted(5, &sizes));
     let tree = by(vec!["tiny", "small", "medium", "huge", "large"]).unwrap();
     assert_eq!(
@@ -85,7 +91,7 @@ fn a_policy_may_order_the_values() {
 
 #[test]
 fn a_column_of_rare_values_is_refused() {
-    let refused = merge(3, "names", None).unwrap().tree(&counted(5, &[("x", 4), ("y", 1), ("other", 90)]));
+    let refused = merge(3, "names", None).unwrap().tree(&counted(5, &[("x", 4), ("y", 1), ("other", 3)]));
     let why = refused.unwrap_err().to_string();
     assert!(why.starts_with("none of its 3 distinct values are held by 5 or more"), "{why}");
 }
@@ -99,7 +105,7 @@ fn labels_are_no_values_whatever_the_names() {
         let merge = merge(2, by, None).unwrap();
         let tree = merge.tree(&counted(2, &names)).unwrap();
         assert_eq!(merge.levels(&tree).unwrap().len(), 3);
-        let labels: Vec<&String> = tree.rows().iter().map(|row| &row[2]).collect();
+        let labels: Vec<&String> = tree.rows.rows().iter().map(|row| &row[2]).collect();
         assert_eq!(labels.iter().any(|label| label.contains("....")), by == NAMES, "{labels:?}");
     }
 }
@@ -107,7 +113,7 @@ fn labels_are_no_values_whatever_the_names() {
 #[test]
 fn levels_give_every_value_a_label() {
     let merge = merge(1, "names", None).unwrap();
-    let tree = merge.tree(&counted(5, &[("1", 9), ("2", 9), ("30", 1), ("7", 9)])).unwrap();
+    let tree = merge.tree(&counted(5, &[("1", 9), ("2", 9), ("30", 3), ("31", 2), ("7", 9)])).unwrap();
     let levels = merge.levels(&tree).unwrap();
     let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), Some(30), None, Some(1), Some(99)]));
     let expected = |labels: [&str; 4]| -> ArrayRef {
@@ -141,7 +147,7 @@ fn trees_that_the_rule_does_not_make_are_refused() {
     let merge = merge(1, "names", None).unwrap();
     let refused = |rows: &[[&str; 3]]| {
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
-        merge.levels(&rows.into()).is_err()
+        merge.levels(&labelled("other", rows)).is_err()
     };
     assert!(!refused(&[["a", "a", "a..b"], ["b", "b", "a..b"]]));
     assert!(refused(&[["a", "b", "a..b"], ["b", "b", "a..b"]]));
@@ -153,14 +159,14 @@ fn trees_that_the_rule_does_not_make_are_refused() {
     assert!(refused(&[["a", "a", "a..c"], ["b", "b", "b"], ["c", "c", "a..c"]]));
     assert!(refused(&[["other", "other", "other"], ["a", "a", "a"]]));
     let short: Vec<Vec<String>> = vec![vec!["a".into(), "a".into()]];
-    assert!(merge.levels(&short.into()).is_err());
+    assert!(merge.levels(&labelled("other", short)).is_err());
 }
 
 #[test]
 fn numbers_are_in_their_order_also_as_text() {
     let codes = [("1", 9), ("10", 9), ("11", 9), ("2", 9), ("3", 9)];
     let tree = merge(1, "names", None).unwrap().tree(&counted(5, &codes)).unwrap();
-    let values: Vec<&String> = tree.rows().iter().map(|row| &row[0]).collect();
+    let values: Vec<&String> = tree.rows.rows().iter().map(|row| &row[0]).collect();
     assert_eq!(values, ["1", "2", "3", "10", "11"]);
 }
 
@@ -181,7 +187,100 @@ fn an_earlier_tree_is_followed() {
         ["baker baker baker baker", "nurse nurse nurse nurse", "other other other other"]
     );
     assert!(merge.follow(&earlier, &counted(5, &[("welder", 50)])).is_err());
-    assert_eq!(merge.placeholder_tree().rows().len(), 1);
+    assert_eq!(merge.placeholder_tree().rows.rows().len(), 1);
+}
+
+#[test]
+fn the_rarest_joins_others_that_too_few_hold() {
+    let sizes = [("q", 5), ("r", 4), ("s", 3), ("t", 1), ("u", 1)];
+    let by_names = merge(1, "names", None).unwrap();
+    let others = |rule: &Merge, counted: &FrequentValues| {
+        let tree = rule.tree(counted).unwrap();
+        assert!(rule.levels(&tree).is_ok());
+        tree.listed().map(|row| row[0].clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(others(&by_names, &counted(3, &sizes)), "q r");
+    assert_eq!(counted(3, &sizes).listed(), 2);
+    assert_eq!(others(&by_names, &counted(2, &sizes)), "q r s");
+    assert_eq!(others(&by_names, &counted(3, &[("q", 5), ("r", 4), ("s", 3)])), "q r s");
+    // One individual has both.
+    let mut overlapping = counted(3, &[("q", 5), ("r", 4), ("s", 3), ("t", 2), ("u", 2)]);
+    assert_eq!(others(&by_names, &overlapping), "q r s");
+    overlapping.others_are_held_by(2);
+    assert_eq!(others(&by_names, &overlapping), "q r");
+    // Of several the first in the order of the tree: that of the values, of numbers, or of the policy.
+    let ties = counted(3, &[("10", 3), ("11", 7), ("2", 1), ("9", 3)]);
+    assert_eq!(others(&by_names, &ties), "10 11");
+    let by_order = merge(1, "names", Some(vec!["11", "10", "9"])).unwrap();
+    assert_eq!(others(&by_order, &ties), "11 9");
+    assert_eq!(others(&merge(1, "counts", None).unwrap(), &ties), "10 11");
+    // The only listed value stays: a column of others shows nothing.
+    assert_eq!(others(&by_names, &counted(3, &[("q", 5), ("t", 1)])), "q");
+
+    let earlier = by_names.tree(&counted(3, &[("q", 5), ("r", 4), ("s", 3)])).unwrap();
+    let followed = by_names.follow(&earlier, &counted(3, &sizes)).unwrap();
+    assert_eq!(rows(&followed), ["q q q", "r r r", "other other other"]);
+    assert_eq!(by_names.follow(&followed, &counted(3, &sizes)).unwrap(), followed);
+    let with_new = counted(3, &[("a", 9), ("q", 5), ("r", 4), ("s", 3), ("t", 1)]);
+    assert_eq!(by_names.follow(&earlier, &with_new).unwrap().listed().count(), 3);
+}
+
+#[test]
+fn the_label_of_the_others_is_no_value() {
+    let values = [("a", 9), ("b", 9), ("other", 9), ("other values", 9), ("x", 5)];
+    for by in [NAMES, COUNTS] {
+        let rule = merge(1, by, None).unwrap();
+        let label = |values: &[(&str, u64)]| rule.tree(&counted(6, values)).unwrap().label;
+        assert_eq!((label(&values[..2]), label(&values[..3])), ("other".into(), "other values".into()));
+        assert_eq!(label(&values), "other values 2");
+        // No label tells that few hold a value.
+        assert_eq!(label(&[("a", 9), ("other", 1), ("x", 5)]), "other");
+    }
+    let rule = merge(1, NAMES, None).unwrap();
+    let tree = rule.tree(&counted(4, &[("a", 4), ("c", 1), ("d", 1), ("other", 4)])).unwrap();
+    assert_eq!(rows(&tree), ["other other other", "other values other values other values"]);
+    let levels = rule.levels(&tree).unwrap();
+    let level_0 = |text: &str| levels[0].generalize_value(&Value::Text(text.into())).unwrap();
+    assert_eq!(
+        [level_0("other"), level_0("a")],
+        ["other", "other values"].map(|text| Value::Text(text.into()))
+    );
+    assert_eq!(levels[0].descriptor().to_string(), "merge:0 label:other%20values");
+    let read: crate::generalize::Descriptor = levels[0].descriptor().to_string().parse().unwrap();
+    assert_eq!(read, levels[0].descriptor());
+    // An earlier label stays, and none is another program's.
+    let tonight = counted(4, &[("c", 3), ("e", 3), ("other", 4)]);
+    assert_eq!(rule.follow(&tree, &tonight).unwrap().label, "other values");
+    let rows_of = |tree: &MergedTree| tree.rows.rows().to_vec();
+    assert!(rule.levels(&labelled("other", rows_of(&tree))).is_err());
+    assert!(rule.levels(&labelled("rare", vec![vec!["rare".into(); 3]])).is_err());
+
+    let of = |label: &'static str| {
+        let levels = ("levels".to_owned(), Setting::Number(Decimal::integer(1)));
+        Merge::of(&[levels, ("label".to_owned(), Setting::Word(label.into()))])
+    };
+    let rest = of("the rest").unwrap();
+    let watched = |values: &[(&str, u64)]| {
+        let mut counted = FrequentValues::new(4).watching(rest.label());
+        for (value, holders) in values {
+            counted.add((*value).to_owned(), *holders);
+        }
+        rest.tree(&counted)
+    };
+    assert_eq!(watched(&[("a", 4), ("b", 4), ("other", 9), ("x", 1)]).unwrap().label, "the rest");
+    for holders in [1, 9] {
+        let why = watched(&[("a", 9), ("the rest", holders)]).unwrap_err().to_string();
+        assert_eq!(why, "label: is a value of the column; choose another text");
+    }
+    assert!(rest.check_type(&DataType::Utf8).is_ok());
+    let why = rest.check_type(&DataType::Int64).unwrap_err().to_string();
+    assert_eq!(why, "label: goes with columns of text; remove it: no other value is `other`");
+    for wrong in ["", "*", "a\nb"] {
+        assert!(of(wrong).unwrap_err().to_string().starts_with("label: expected a text"));
+    }
+    // A run of the values has a label of its own.
+    let dots = of("a..b").unwrap().tree(&counted(4, &[("a", 4), ("b", 4), ("c", 4), ("x", 9)])).unwrap();
+    assert!(dots.listed().all(|row| row[2] != "a..b"), "{:?}", rows(&dots));
 }
 
 /// Joins neighbours by looking at all pairs each time.
@@ -211,20 +310,27 @@ proptest! {
     ) {
         let held: Vec<(&str, u64)> = held.iter().map(|(value, holders)| (value.as_str(), *holders)).collect();
         let listed: Vec<(&str, u64)> =
-            held.iter().copied().filter(|(value, holders)| *holders >= least_holders && *value != OTHER).collect();
+            held.iter().copied().filter(|(_, holders)| *holders >= least_holders).collect();
+        let rare = || held.iter().filter(|(_, holders)| *holders < least_holders);
+        let of_rare: u64 = rare().map(|(_, holders)| holders).sum();
+        let mut listed = listed;
+        if rare().count() > 0 && of_rare < least_holders && listed.len() > 1 {
+            let rarest = (0..listed.len()).min_by_key(|at| listed[*at].1).unwrap();
+            listed.remove(rarest);
+        }
         let rule = merge(levels, by, None).unwrap();
         let tree = rule.tree(&counted(least_holders, &held));
         prop_assert_eq!(tree.is_ok(), !listed.is_empty());
         let Ok(tree) = tree else { return Ok(()) };
         prop_assert!(rule.levels(&tree).is_ok());
         prop_assert_eq!(rule.tree(&counted(least_holders, &held)).unwrap(), tree.clone());
-        let names: Vec<&str> = tree.rows().iter().map(|row| row[0].as_str()).filter(|name| *name != OTHER).collect();
+        let names: Vec<&str> = tree.rows.rows().iter().map(|row| row[0].as_str()).filter(|name| *name != tree.label).collect();
         prop_assert_eq!(&names, &listed.iter().map(|(value, _)| *value).collect::<Vec<_>>());
-        prop_assert_eq!(tree.rows().len() > names.len(), listed.len() < held.len());
+        prop_assert_eq!(tree.rows.rows().len() > names.len(), listed.len() < held.len());
         let holders: Vec<u64> = listed.iter().map(|(_, holders)| *holders).collect();
         let mut last = names.len();
         for (level, groups) in (2..).zip(rule.groups(names.len())) {
-            let labels: Vec<&str> = tree.rows()[..names.len()].iter().map(|row| row[level].as_str()).collect();
+            let labels: Vec<&str> = tree.rows.rows()[..names.len()].iter().map(|row| row[level].as_str()).collect();
             let different: HashSet<&str> = labels.iter().copied().collect();
             prop_assert!(different.len() <= groups && groups <= last);
             last = groups;
@@ -238,7 +344,7 @@ proptest! {
                 let named = |at: &usize| labels[*at] == names[*at];
                 let least = (0..names.len()).filter(named).map(|at| holders[at]).min();
                 prop_assert_eq!((0..names.len()).filter(named).count(), groups - 1);
-                prop_assert!((0..names.len()).filter(|at| !named(at)).all(|at| labels[at] == OTHER));
+                prop_assert!((0..names.len()).filter(|at| !named(at)).all(|at| labels[at] == tree.label));
                 prop_assert!((0..names.len()).filter(|at| !named(at)).all(|at| least.is_none_or(|least| holders[at] <= least)));
             }
         }

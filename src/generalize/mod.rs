@@ -18,6 +18,7 @@ pub mod centroid;
 mod civil;
 mod decimal_steps;
 mod descriptor;
+mod frequent_values;
 mod hierarchy_file;
 mod hierarchy_of_levels;
 pub mod hierarchy_rows;
@@ -32,6 +33,7 @@ pub mod region_label;
 mod restore;
 mod tidy_hierarchy;
 pub mod value;
+mod value_runs;
 mod zone;
 
 pub mod bands;

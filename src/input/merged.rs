@@ -1,9 +1,10 @@
 //! Resolves a policy against a table whose values some of its hierarchies are made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
+use arrow::row::{RowConverter, SortField};
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{cast, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -49,18 +50,20 @@ pub(crate) async fn resolve(
     for (column, merge) in spec.merged_quasi() {
         let (name, place) =
             (column.name(), |error: Error| error.at(format!("{}.hierarchy.merge", column.path())));
+        let earlier = files.tree(name)?;
         let column_to_merge = ColumnToMerge {
             name,
             individual: policy.individual(),
             least_holders: least_holders(&policy.requirements),
             levels: merge.count_levels(),
+            label: merge.label().filter(|_| earlier.is_none()),
         };
         let (values, bytes) = frequent_values(&column_to_merge, counted, stop).await?;
         held.push(bytes);
         if values.is_empty() && !has_rows(counted.table).await? {
             return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
         }
-        let tree = match files.tree(name)? {
+        let tree = match earlier {
             Some(earlier) => merge.follow(&earlier, &values),
             None => merge.tree(&values),
         };
@@ -87,6 +90,8 @@ pub(crate) struct ColumnToMerge<'a> {
     pub(crate) least_holders: u64,
     /// The number of levels of the tree for which memory is reserved.
     pub(crate) levels: usize,
+    /// The label of the others, which must be no value.
+    pub(crate) label: Option<&'a str>,
 }
 
 /// Returns the values of a column that enough individuals hold, in their order, and the memory of a
@@ -99,25 +104,26 @@ pub(crate) async fn frequent_values(
     counted: &RowsToCount<'_>,
     stop: &CancelToken,
 ) -> Result<(FrequentValues, Held)> {
-    let ColumnToMerge { name, individual, least_holders, levels } = *column_to_merge;
+    let ColumnToMerge { name, individual, least_holders, levels, label } = *column_to_merge;
     let value = || vec![column(name)];
     // No name of the grouped column.
     let alias = format!("holders of {name}");
     let table = counted.table.clone().filter(column(name).is_not_null()).context(DOING)?;
     let groups = match (individual, counted.rows) {
         (Some(individual), _) => {
-            let pairs = table.aggregate(vec![column(name), column(individual)], Vec::new()).context(DOING)?;
+            let pairs =
+                table.clone().aggregate(vec![column(name), column(individual)], Vec::new()).context(DOING)?;
             pairs.aggregate(value(), vec![count(column(individual)).alias(&alias)])
         }
-        (None, Some(rows)) => table.aggregate(value(), vec![sum(column(rows)).alias(&alias)]),
-        (None, None) => table.aggregate(value(), vec![count(lit(1i64)).alias(&alias)]),
+        (None, Some(rows)) => table.clone().aggregate(value(), vec![sum(column(rows)).alias(&alias)]),
+        (None, None) => table.clone().aggregate(value(), vec![count(lit(1i64)).alias(&alias)]),
     };
     let columns = vec![column(name), cast(column(&alias), DataType::Int64).alias(&alias)];
     let groups = groups.and_then(|groups| groups.select(columns));
     let sorted = groups.and_then(|groups| groups.sort(vec![column(name).sort(true, false)]));
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(counted.session, "values to be merged"));
     let (mut held, mut bytes) = (Held::new(&budget), 0);
-    let mut values = FrequentValues::new(least_holders);
+    let mut values = FrequentValues::new(least_holders).watching(label);
     let mut batches = sorted.context(DOING)?.execute_stream().await.context(DOING)?;
     while let Some(batch) = batches.next().await {
         stop.check()?;
@@ -125,15 +131,46 @@ pub(crate) async fn frequent_values(
         let holders = counted_of(batch.column(1))?;
         for (row, holders) in holders.into_iter().enumerate() {
             let text = Value::read(batch.column(0), row)?.text_form().unwrap_or_default();
-            let (before, length) = (values.listed(), text.len());
-            values.add(text, holders);
-            if values.listed() > before {
+            let length = text.len();
+            if values.add(text, holders) {
                 bytes += (levels + 2) * (length + CELL);
             }
         }
         held.at_least(COPIES * bytes)?;
     }
+    if let Some(individual) = individual.filter(|_| values.other_holders() >= least_holders) {
+        // One who holds several of the other values was counted with each.
+        let pairs = table.filter(column(individual).is_not_null()).context(DOING)?;
+        let pairs = pairs.select(vec![column(name), column(individual)]).context(DOING)?;
+        let others = holders_of_others(pairs, &values, stop).await?;
+        values.others_are_held_by(others);
+    }
     Ok((values, held))
+}
+
+/// Returns how many individuals, the second column, hold a value that is not listed; it stops at enough.
+async fn holders_of_others(pairs: DataFrame, values: &FrequentValues, stop: &CancelToken) -> Result<u64> {
+    let listed: HashSet<&str> = values.values().collect();
+    let mut seen: HashSet<Box<[u8]>> = HashSet::new();
+    let mut batches = pairs.execute_stream().await.context(DOING)?;
+    while let Some(batch) = batches.next().await {
+        stop.check()?;
+        let batch = batch.context(DOING)?;
+        let individuals = batch.column(1);
+        let fields = vec![SortField::new(individuals.data_type().clone())];
+        let rows = RowConverter::new(fields).context(DOING)?;
+        let rows = rows.convert_columns(std::slice::from_ref(individuals)).context(DOING)?;
+        for row in 0..batch.num_rows() {
+            let text = Value::read(batch.column(0), row)?.text_form().unwrap_or_default();
+            if !listed.contains(text.as_str()) {
+                seen.insert(rows.row(row).as_ref().into());
+            }
+            if values.are_enough(seen.len() as u64) {
+                return Ok(seen.len() as u64);
+            }
+        }
+    }
+    Ok(seen.len() as u64)
 }
 
 /// About the memory of a label of a tree, without its text.

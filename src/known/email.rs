@@ -1,13 +1,14 @@
 //! `email`: an e-mail address becomes its domain and its top-level domain.
 //!
 //! Reads text with something before its last `@` and a domain behind it: labels of 1 to 63 ASCII
-//! letters, digits and hyphens, none at a label's end, at least two of them, the last not a number.
+//! letters, digits and hyphens, none at a label's end, at least two of them, the last not a number,
+//! nor `other`, which is no top-level domain but the label of values that are no addresses.
 //! Labels are in lower case: `example.org`, `org`. A domain can belong to one person or a small
 //! office, so that it identifies as much as the address.
 
 use std::borrow::Cow;
 
-use super::{Input, KnownRow, Rule};
+use super::{Input, KnownRow, OTHER, Rule};
 use crate::doc::Doc;
 
 /// The row of [`KNOWN`](super::KNOWN) for this hierarchy.
@@ -37,7 +38,9 @@ fn is_domain_label(label: &str) -> bool {
 }
 
 fn is_last_label(label: &str) -> bool {
-    is_domain_label(label) && !label.bytes().all(|byte| byte.is_ascii_digit())
+    is_domain_label(label)
+        && !label.bytes().all(|byte| byte.is_ascii_digit())
+        && !label.eq_ignore_ascii_case(OTHER)
 }
 
 fn is_domain(domain: &str) -> bool {
@@ -74,6 +77,7 @@ impl Rule for Email {
         let is_number = last.chars().all(char::is_numeric);
         if labels.len() < 2
             || is_number
+            || last == "other"
             || labels.iter().any(|l| l.is_empty() || l.len() > 63 || l.ends_with('-'))
         {
             return None;
@@ -122,6 +126,7 @@ mod tests {
             "@x.org",
             "a@localhost",
             "a@1.2.3.4",
+            "a@b.OTHER",
             "a@x..org",
             "a@-x.org",
             "a@x-.org",

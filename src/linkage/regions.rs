@@ -34,14 +34,16 @@ use crate::engine::{Context, PoolBudget, column, distinct, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, RegionLabel, Value};
 use crate::input::canonical_type;
-use crate::release::publish::record::{PrivateRecord, Regions};
+use crate::known::OTHER;
+use crate::release::publish::record::{PrivateRecord, RegionColumn, Regions};
 
 /// A column that both sides have, with the hierarchy of its values.
 pub(super) struct Column {
     name: String,
     hierarchy: Hierarchy,
-    /// Whether the labels of the hierarchy are not available, so that texts are read by themselves.
-    is_read_alone: bool,
+    /// The label of all values that no text names, if the labels of the hierarchy are not available, so that
+    /// texts are read by themselves.
+    read_alone: Option<String>,
     /// The type of the values behind the released texts.
     value_type: DataType,
     /// The type of the centroids, if the classes show those.
@@ -65,7 +67,6 @@ pub(super) fn columns(
             ))
         })?;
         let of_list = super::recode::type_of(list, name)?;
-        let shows = recoding.region(name).map(|region| region.shows);
         let centroid = recoding.public.and_then(|public| public.recoding.centroid(name));
         let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating();
         let is_comparable = canonical_type(&of_list) == canonical_type(&of_values)
@@ -86,9 +87,11 @@ pub(super) fn columns(
             }
             None => Hierarchy::new(&of_list, Vec::new())?,
         };
-        let is_read_alone = recoding.policy.is_none() && shows == Some(Regions::Labels);
+        let shown = recoding.region(name).filter(|region| region.shows == Regions::Labels);
+        let other = |region: &RegionColumn| region.joined_as.clone().unwrap_or_else(|| OTHER.to_owned());
+        let read_alone = shown.filter(|_| recoding.policy.is_none()).map(other);
         let centroid_type = centroid.map(|shown| shown.centroid.output_type(&of_values));
-        Ok(Column { name: name.clone(), hierarchy, is_read_alone, value_type: of_values, centroid_type })
+        Ok(Column { name: name.clone(), hierarchy, read_alone, value_type: of_values, centroid_type })
     };
     on.iter().map(column).collect()
 }
@@ -183,8 +186,9 @@ impl Classes {
                 + sensitive * size_of::<Option<u64>>();
             held.at_least(texts + rows.len() * of_class)?;
         }
-        for column in columns.iter_mut().filter(|column| column.of.is_read_alone) {
-            column.reading = Some(TextReading::new(&column.regions));
+        for column in &mut columns {
+            let other = column.of.read_alone.as_ref();
+            column.reading = other.map(|other| TextReading::new(&column.regions, other));
         }
         let of_value = columns.iter().map(|_| HashMap::new()).collect();
         let covering = Mutex::new(Covering { of_value, bytes: 0, held: Held::new(&budget) });
@@ -221,7 +225,7 @@ impl Classes {
 
     /// Returns the columns whose texts are read without a hierarchy.
     pub(super) fn read_alone(&self) -> Vec<String> {
-        let alone = self.columns.iter().filter(|column| column.of.is_read_alone);
+        let alone = self.columns.iter().filter(|column| column.of.read_alone.is_some());
         alone.map(|column| column.of.name.clone()).collect()
     }
 
@@ -389,7 +393,7 @@ impl ReleasedColumn {
         let region = match self.numbers.get(&text) {
             Some(region) => *region,
             None => {
-                let has_intervals = !self.of.is_read_alone && self.of.hierarchy.has_intervals();
+                let has_intervals = self.of.read_alone.is_none() && self.of.hierarchy.has_intervals();
                 let parsed = match &self.of.centroid_type {
                     Some(data_type) => RegionLabel::of_centroid(text.as_deref(), data_type),
                     None => RegionLabel::parse_canonical(text.as_deref(), &self.of.value_type, has_intervals),

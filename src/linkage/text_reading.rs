@@ -6,7 +6,7 @@
 //! {Oslo; Rome}   these values
 //! 941*   *13     the values that begin, or end, with these characters
 //! cold..flu      the values from the first to the last, as numbers if all are numbers
-//! other          the values that no text of the column names
+//! other          the values that no text of the column names; the record may say another label for these
 //! *              every value, and a missing one
 //! ```
 //! A label with another meaning, such as a region of towns, names no value that the reader knows,
@@ -18,20 +18,21 @@ use std::collections::HashSet;
 
 use crate::generalize::region_label::Values;
 use crate::generalize::{RegionLabel, Value};
-use crate::known::OTHER;
 
 /// The texts of a column, read without its hierarchy.
 #[derive(Default)]
 pub(super) struct TextReading {
-    /// The values that a text names alone or in braces, if a text says `other`.
+    /// The label of the values that no text names.
+    other: String,
+    /// The values that a text names alone or in braces, if one is that label.
     named: Option<HashSet<String>>,
 }
 
 impl TextReading {
-    /// Reads the regions of a column.
-    pub(super) fn new(regions: &[RegionLabel]) -> Self {
-        let has_other = regions.iter().any(|region| names(region).any(|name| name == OTHER));
-        Self { named: has_other.then(|| regions.iter().flat_map(names).collect()) }
+    /// Reads the regions of a column, with the label of the values that none names.
+    pub(super) fn new(regions: &[RegionLabel], other: &str) -> Self {
+        let has_other = regions.iter().any(|region| names(region).any(|name| name == other));
+        Self { other: other.to_owned(), named: has_other.then(|| regions.iter().flat_map(names).collect()) }
     }
 
     /// Returns whether the text of a region says that it covers a value.
@@ -46,7 +47,7 @@ impl TextReading {
         let mut names = names(region);
         match values {
             Values::Label(label) if covers_by_form(label, &text) => true,
-            _ => names.any(|name| name == text || (name == OTHER && is_unnamed())),
+            _ => names.any(|name| name == text || (name == self.other && is_unnamed())),
         }
     }
 }
@@ -89,11 +90,12 @@ mod tests {
     use arrow::datatypes::DataType;
 
     use super::*;
+    use crate::known::OTHER;
 
     fn covered(texts: &[&str], values: &[&str]) -> Vec<Vec<bool>> {
         let parse = |text: &&str| RegionLabel::parse(Some(text), &DataType::Utf8View);
         let regions: Vec<RegionLabel> = texts.iter().map(parse).collect();
-        let reading = TextReading::new(&regions);
+        let reading = TextReading::new(&regions, OTHER);
         let of = |region: &RegionLabel| {
             values.iter().map(|value| reading.covers(region, &Value::Text((*value).to_owned()))).collect()
         };
@@ -126,8 +128,16 @@ mod tests {
     fn other_is_what_no_text_names() {
         let found = covered(&["other", "flu", "{cold; gout}"], &["flu", "gout", "scurvy", "other"]);
         assert_eq!(found[0], [false, false, true, true]);
+        let regions: Vec<RegionLabel> = ["other", "other values", "flu"]
+            .map(|text| RegionLabel::parse(Some(text), &DataType::Utf8View))
+            .into();
+        let reading = TextReading::new(&regions, "other values");
+        let read = |region: usize, value: &str| reading.covers(&regions[region], &Value::Text(value.into()));
+        assert!(
+            read(0, "other") && !read(0, "gout") && read(1, "gout") && !read(1, "other") && !read(1, "flu")
+        );
         let or_missing = RegionLabel::parse(Some("{flu} or missing"), &DataType::Utf8View);
-        let reading = TextReading::new(&[or_missing.clone(), RegionLabel::Missing]);
+        let reading = TextReading::new(&[or_missing.clone(), RegionLabel::Missing], OTHER);
         assert!(
             reading.covers(&or_missing, &Value::Null) && reading.covers(&RegionLabel::Missing, &Value::Null)
         );

@@ -1,13 +1,13 @@
 //! `height`: the sum of the levels (Samarati's minimum absolute distance).
 //!
-//! `sum_i g_i` over the levels g of a node.
+//! `sum_i g_i` over the levels g of a node. Level 0 counts as a step where `merge` joins values at it.
 //!
 //! # Contract
 //! A non-negative integer as a float; 0 for the data as is. Always grows going up. It sees neither
 //! data nor suppression: a level of a fine hierarchy counts as much as one of a coarse hierarchy.
 
 use super::{Grows, Interval, Loss, LossMeasure, ratio};
-use crate::class::EvaluatedNode;
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
@@ -35,14 +35,15 @@ impl LossMeasure for Height {
     }
 
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        sum(node.levels())
+        sum(node.table(), node.levels())
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {
-        sum(interval.low)
+        sum(interval.table, interval.low)
     }
 }
 
-fn sum(levels: &[usize]) -> f64 {
-    ratio(levels.iter().map(|level| *level as u128).sum(), 1)
+fn sum(table: &ClassTable, levels: &[usize]) -> f64 {
+    let steps = table.columns().iter().zip(levels).map(|(column, level)| column.steps(*level)[0]);
+    ratio(steps.map(u128::from).sum(), 1)
 }

@@ -2,7 +2,7 @@
 //! minimum relative distance).
 //!
 //! `sum_i g_i / H_i` over the levels g of a node, where H_i is the top level of column i (a column
-//! with one level adds 0).
+//! with one level adds 0). Level 0 counts as a step where `merge` joins values at it.
 //!
 //! # Contract
 //! A float between 0 (the data as is) and the number of columns (everything suppressed). Always
@@ -55,7 +55,7 @@ fn value(table: &ClassTable, levels: &[usize]) -> f64 {
 pub(super) fn sum_of_shares(table: &ClassTable, levels: &[usize]) -> (u128, u128) {
     let shares = table.columns().iter().zip(levels).filter(|(column, _)| column.height() > 0);
     shares.fold((0, 1), |(sum, whole), (column, level)| {
-        let (level, height) = (*level as u128, column.height() as u128);
+        let [level, height] = column.steps(*level).map(u128::from);
         let common = whole / greatest_common_divisor(whole, height) * height;
         (sum * (common / whole) + level * (common / height), common)
     })

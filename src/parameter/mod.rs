@@ -38,6 +38,8 @@ pub enum Kind {
     Number,
     /// Any numbers.
     Numbers,
+    /// Any text but the empty one.
+    Word,
     /// Any words.
     Words,
     /// One of these words.
@@ -72,6 +74,7 @@ impl Kind {
             Kind::Share => "a number from 0 to 1".into(),
             Kind::Number => "a number".into(),
             Kind::Numbers => "a list of numbers".into(),
+            Kind::Word => "a text that is not empty".into(),
             Kind::Words => "a list of texts".into(),
             Kind::Levels(entry) => {
                 format!("a list with one entry per level, finest first, each {}", entry.range())
@@ -106,7 +109,7 @@ impl Kind {
             (Kind::Words, Setting::List(all)) => all.iter().all(|one| matches!(one, Setting::Word(_))),
             (Kind::Nodes, Setting::List(all)) => all.iter().all(|one| matches!(one, Setting::Node(_))),
             (Kind::Choice(words), Setting::Word(word)) => words.contains(&&**word),
-            (Kind::File, Setting::Word(name)) => !name.is_empty(),
+            (Kind::File | Kind::Word, Setting::Word(word)) => !word.is_empty(),
             _ => false,
         }
     }
@@ -250,6 +253,14 @@ impl Settings {
     pub fn count(&self, name: &str) -> Result<u64> {
         let count = self.number(name)?.to_u64();
         count.ok_or_else(|| Error::internal(format!("parameter: `{name}` is not a count")))
+    }
+
+    /// Returns the word of the parameter `name`; `None` if it is left out.
+    ///
+    /// # Errors
+    /// An internal error if it is set to something else.
+    pub fn some_word(&self, name: &str) -> Result<Option<&str>> {
+        self.get(name).map(Setting::word).transpose()
     }
 
     /// Returns the word of the parameter `name`.

@@ -78,7 +78,7 @@ impl Setting {
     /// A policy error for a text that is no number where one is expected.
     pub fn parse(text: &str, kind: Kind) -> Result<Self> {
         match kind {
-            Kind::Choice(_) | Kind::File | Kind::Nodes => Ok(Self::Word(text.to_owned().into())),
+            Kind::Choice(_) | Kind::Word | Kind::File | Kind::Nodes => Ok(Self::Word(text.to_owned().into())),
             Kind::Levels(entry) => Self::parse(text, *entry).map(|one| Self::List(vec![one])),
             Kind::Words => Ok(Self::List(vec![Self::Word(text.to_owned().into())])),
             Kind::Numbers => text.split(',').map(Decimal::parse).collect::<Result<Vec<_>>>().map(Self::from),

@@ -77,7 +77,7 @@ pub const REQUIRE: &[Key] = &[
     ),
     key(
         "quasi",
-        "the quasi-identifiers over which the model must hold, for models of sizes and of sensitive values (default: all)",
+        "the quasi-identifiers over which the model must hold, for models of class sizes and of counts of sensitive values in a class, not for those that compare a class with the table (default: all)",
     ),
 ];
 

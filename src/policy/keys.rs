@@ -165,9 +165,15 @@ fn setting(value: Value, kind: Kind) -> Result<Setting> {
             let node = |(number, one)| node(one).map_err(|error| error.at(of_node(number)));
             (1..).zip(all).map(node).collect::<Result<_>>().map(Setting::List)
         }
-        (Kind::Choice(_) | Kind::File, Value::String(word)) => Ok(Setting::Word(word.into())),
+        (Kind::Choice(_) | Kind::Word | Kind::File, Value::String(word)) => Ok(Setting::Word(word.into())),
         (
-            Kind::Levels(_) | Kind::Numbers | Kind::Words | Kind::Choice(_) | Kind::File | Kind::Nodes,
+            Kind::Levels(_)
+            | Kind::Numbers
+            | Kind::Word
+            | Kind::Words
+            | Kind::Choice(_)
+            | Kind::File
+            | Kind::Nodes,
             other,
         ) => Err(expected(&kind.range(), &other)),
         (_, value) => number(value).map(Setting::Number),

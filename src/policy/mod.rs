@@ -45,6 +45,7 @@ pub use spec::{ColumnSpec, EarlierColumn, HierarchySpec, PolicySpec};
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
 use crate::error::{Code, Error, Result, nearest};
+use crate::generalize::merge::MergedTree;
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::lattice::{Effort, Options};
@@ -52,7 +53,6 @@ use crate::method::microaggregation::dp_centroids;
 use crate::method::{MethodSpec, Shows};
 use crate::model::{Needs, Requirement, SensitiveColumn, looked_at};
 use crate::noise::Mechanism;
-use crate::parameter::TextTable;
 use crate::plural::plural;
 use crate::role::Role;
 
@@ -107,7 +107,7 @@ pub struct Quasi {
     /// The column's levels.
     pub hierarchy: Hierarchy,
     /// The tree of the levels, if the run made it of the column's values.
-    pub tree: Option<TextTable>,
+    pub tree: Option<MergedTree>,
     /// The column's weight in the loss, and in how noise is split.
     pub weight: f64,
     /// The levels that a method may choose from.
@@ -270,7 +270,7 @@ pub trait Files: Sync {
     ///
     /// # Errors
     /// A policy error when it cannot be read.
-    fn tree(&self, _column: &str) -> Result<Option<TextTable>> {
+    fn tree(&self, _column: &str) -> Result<Option<MergedTree>> {
         Ok(None)
     }
 }
@@ -280,7 +280,7 @@ pub struct FilesAndTrees<'a> {
     /// The files.
     pub files: &'a dyn Files,
     /// The trees, by the columns' names.
-    pub trees: BTreeMap<String, TextTable>,
+    pub trees: BTreeMap<String, MergedTree>,
 }
 
 impl Files for FilesAndTrees<'_> {
@@ -292,7 +292,7 @@ impl Files for FilesAndTrees<'_> {
         self.files.population(name)
     }
 
-    fn tree(&self, column: &str) -> Result<Option<TextTable>> {
+    fn tree(&self, column: &str) -> Result<Option<MergedTree>> {
         Ok(self.trees.get(column).cloned())
     }
 }

@@ -409,6 +409,7 @@ impl ColumnSpec {
                     levels.map_err(|error| error.at(name))?
                 }
                 LevelsSpec::Merged(merge) => {
+                    merge.check_type(data_type)?;
                     let tree = files.tree(&self.name)?.ok_or_else(|| {
                         Error::policy(
                             "only the private record of the release says how the values were merged; put it beside the \

@@ -18,13 +18,13 @@ use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Errors, Result};
 use crate::generalize::clip::Clip;
-use crate::generalize::merge::{self, Merge};
+use crate::generalize::merge::{self, Merge, MergedTree};
 use crate::generalize::{GENERALIZERS, Generalizer};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
 use crate::model::k_anonymity;
-use crate::parameter::{Kind, Setting, TextTable};
+use crate::parameter::{Kind, Setting};
 use crate::role::Role;
 
 /// A parsed policy file.
@@ -299,7 +299,7 @@ impl PolicySpec {
 
     /// Returns trees of the columns whose levels are made of their values, before these are
     /// counted. With them a policy can be resolved and its hierarchies have their heights.
-    pub fn placeholder_trees(&self) -> BTreeMap<String, TextTable> {
+    pub fn placeholder_trees(&self) -> BTreeMap<String, MergedTree> {
         self.merged().map(|(column, merge)| (column.name.clone(), merge.placeholder_tree())).collect()
     }
 

@@ -36,7 +36,7 @@ pub(super) async fn find(
         return Ok(None);
     }
     let table = narrow(table, [facts.name.as_str()].into_iter().chain(individual))?;
-    let column = ColumnToMerge { name: &facts.name, individual, least_holders: K, levels: 0 };
+    let column = ColumnToMerge { name: &facts.name, individual, least_holders: K, levels: 0, label: None };
     let rows = RowsToCount { session, table: &table, rows: None };
     let (counted, _) = frequent_values(&column, &rows, stop).await?;
     if counted.listed() < 3 {

@@ -15,15 +15,19 @@ mod languages;
 mod merge_levels;
 mod missing;
 mod names;
+mod oddities;
 mod quartiles;
+mod relative_dates;
 mod roles;
 mod separation;
 mod steps;
 
 use arrow::datatypes::{Field, Schema};
+use datafusion::prelude::DataFrame;
 
 pub use facts::ColumnFacts;
 pub use merge_levels::K;
+pub use oddities::{Looked, oddities};
 pub use roles::Proposed;
 pub use separation::{NEARLY_ALL, SingledOut, Together};
 pub use steps::Levels;
@@ -34,7 +38,9 @@ use crate::input::{Format, Input};
 use crate::policy::{CsvOptions, CsvType, DateFormat, FilesAndTrees, Folder, NumberFormat, PolicySpec};
 use crate::progress::Phase;
 use doubts::Doubt;
+use facts::is_time;
 use names::Named;
+use relative_dates::relative_dates;
 
 /// The number of undecided columns that are tried together with the quasi-identifiers.
 const TRIED: usize = 8;
@@ -73,6 +79,8 @@ pub struct ProposedColumn {
     pub why: String,
     /// What must be mended or explained before a role is decided, as sentences without the last period.
     pub doubt: Option<String>,
+    /// What is odd about the cells, as sentences without the last period.
+    pub notes: Vec<String>,
     /// The levels, if the column is or becomes a quasi-identifier.
     pub levels: Option<Levels>,
     /// For an undecided column: the share of rows that are unique when it joins the
@@ -149,6 +157,18 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         }
     }
 
+    // Identifiers and free text are never written.
+    let is_read =
+        |column: &&mut ProposedColumn| !matches!(column.role, Proposed::Identifier | Proposed::Text);
+    let mut read: Vec<&mut ProposedColumn> = columns.iter_mut().filter(is_read).collect();
+    let looked = read.iter().map(|column| Looked {
+        name: column.facts.name.clone(),
+        is_individual: column.role == Proposed::Individual,
+    });
+    let notes = oddities(&table, &looked.collect::<Vec<_>>(), run).await?;
+    read.iter_mut().zip(notes).for_each(|(column, notes)| column.notes = notes);
+    add_relative_dates(&table, &mut columns, run).await?;
+
     let names = |role: Proposed, columns: &[ProposedColumn]| -> Vec<String> {
         columns.iter().filter(|column| column.role == role).map(|column| column.facts.name.clone()).collect()
     };
@@ -187,6 +207,25 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     })
 }
 
+/// Notes which dates say less as days since another column's.
+async fn add_relative_dates(table: &DataFrame, columns: &mut [ProposedColumn], run: &Run<'_>) -> Result<()> {
+    let is_date = |column: &&ProposedColumn| {
+        matches!(column.role, Proposed::Quasi | Proposed::Undecided) && is_time(&column.facts.data_type)
+    };
+    let dates: Vec<String> = columns.iter().filter(is_date).map(|column| column.facts.name.clone()).collect();
+    let dates: Vec<&str> = dates.iter().map(String::as_str).collect();
+    let rows = columns.first().map_or(0, |column| column.facts.rows);
+    for (date, since) in relative_dates(table, &dates, rows, run).await? {
+        if let Some(column) = columns.iter_mut().find(|column| column.facts.name == date) {
+            column.notes.push(format!(
+                "Never before `{since}`: `relative_to = {since:?}, hierarchy = {{ range = [7, 28] }}` releases the days between \
+                 them, which say less than a second date"
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {
     let pattern = names::meaning(&facts.name)
         .or_else(|| names::person_alone(&facts.name).filter(|_| facts.may_be_numbers_of_persons()));
@@ -205,7 +244,10 @@ fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {
         role = Proposed::Undecided;
         why += &format!(", but a {} cannot be generalized: cast it first", facts.data_type);
     }
-    (named, ProposedColumn { facts, role, why, doubt: None, levels, unique_share_with: None })
+    (
+        named,
+        ProposedColumn { facts, role, why, doubt: None, notes: Vec::new(), levels, unique_share_with: None },
+    )
 }
 
 /// Returns whether a column is named like a person's own number.

@@ -195,7 +195,7 @@ fn is_level(level: &LevelRecord, is_text: bool) -> bool {
     let is_known = if by.is_of_file() {
         is_text && *by == Descriptor::of_file(*level)
     } else if by.is_of_merge() {
-        is_text && *by == Descriptor::of_merge(*level)
+        is_text && *by == Descriptor::of_merge(*level, by.label_of_merge())
     } else if *by == Descriptor::as_is() {
         *level == 0
     } else {

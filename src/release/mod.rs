@@ -11,6 +11,7 @@ mod check_files;
 mod check_models;
 mod check_record;
 mod concrete_recoding;
+pub(crate) mod doubts;
 mod earlier_recoding;
 mod groups;
 pub(crate) mod interval_columns;
@@ -63,6 +64,7 @@ use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, 
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 use crate::verify::groups::DealingKey;
+use crate::verify::sufficient::Sufficient;
 
 /// The advice for an input that does not fit the policy of a private record: edit the policy file,
 /// not the record.
@@ -93,6 +95,10 @@ pub struct Released {
     pub reads_population: bool,
     /// What the publisher should know of the centroids that the classes show, in whole sentences.
     pub of_centroids: Vec<String>,
+    /// The columns that each single individuals out by themselves.
+    pub sufficient: Sufficient,
+    /// What is doubtful about the policy and its input, in whole sentences for users.
+    pub doubts: Vec<String>,
     /// Failures after the release was in its place, and values that a requirement names in vain, in
     /// whole sentences for users.
     pub warnings: Vec<String>,
@@ -181,6 +187,7 @@ async fn release_by(
         None => classes?,
         Some(_) => classes.map_err(of_changed_load)?,
     };
+    let doubts = doubts::doubts(run, &loaded, &classes).await?;
     let duplicates = role_checks::duplicates(run, &loaded, &classes).await?;
     role_checks::check_as_is(run, &loaded, &classes).await?;
     let before = Before {
@@ -188,6 +195,7 @@ async fn release_by(
         columns: InputColumn::all(policy, loaded.schema())?,
         rows: classes.total_rows(),
         individuals: policy.individual().map(|_| classes.total_individuals()),
+        unowned_rows: policy.individual().map(|_| classes.unowned_rows()),
         limit: limit(policy, &classes),
         duplicates,
     };
@@ -263,6 +271,8 @@ async fn release_by(
         least_holders,
         reads_population: loaded.population.is_some(),
         of_centroids,
+        sufficient: findings.sufficient,
+        doubts,
         warnings,
     })
 }

@@ -124,7 +124,7 @@ pub(super) async fn judge(
         return Err(Error::internal("noise: two counts of the released rows differ"));
     }
     // Each individual has one row.
-    let individuals = IndividualCounts { all: rows, suppressed: 0, most_rows: 1 };
+    let individuals = IndividualCounts { all: rows, suppressed: 0, most_rows: 1, suppressed_unowned: 0 };
     let unique = UniqueTogether { count: verified.sizes.unique(), of: rows, columns: Vec::new() };
     let verified = Verified {
         suppressed_rows: Some(0),

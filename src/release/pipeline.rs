@@ -25,6 +25,7 @@ use crate::release::sink::{RecodedRows, Sink};
 use crate::release::written_columns::as_texts;
 use crate::release::{merged_trees, noise};
 use crate::verify::as_is::{self, AsIsColumn, ReleasedRows, UniqueTogether};
+use crate::verify::sufficient::Sufficient;
 use crate::verify::{Verified, same_types, verify};
 
 /// What a run made, verified.
@@ -76,6 +77,7 @@ impl Made {
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) unique: UniqueTogether,
+    pub(crate) sufficient: Sufficient,
     pub(crate) as_is: Vec<AsIsColumn>,
 }
 
@@ -134,6 +136,7 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     role_checks::check_released(policy, &rows).await?;
     if S::IS_RECORDED {
         findings.unique = rows.unique_together().await?;
+        findings.sufficient = rows.sufficient(&findings.unique).await?;
         verified.reached_among_released = rows.reached_among_released().await?;
         let finer = finer(policy, &chosen.shown);
         as_is::reveals(session, output, input(), &expected, &finer, &mut findings.as_is, run.stop).await?;

@@ -235,7 +235,8 @@ pub async fn for_every_class(
     if sensitive.is_empty() && individual.is_none() {
         let sizes = class_sizes(table, names, stop, doing).await?;
         for (size, classes, _) in sizes.histogram() {
-            let class = SeenClass { rows: size, size, values: &[], inputs: &[], individuals: None };
+            let class =
+                SeenClass { rows: size, size, unowned_rows: 0, values: &[], inputs: &[], individuals: None };
             (0..classes).for_each(|_| see(&class));
         }
         return Ok(SeenAll { individuals: None, homogeneous: homogeneous.finish() });

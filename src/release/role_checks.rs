@@ -109,12 +109,14 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     let q = least_holders(&policy.requirements);
     let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true, q });
     let holders = counter.count(&questions.collect::<Vec<_>>()).await?;
+    let few = judged.into_iter().zip(holders).map(|(name, holders)| (name, holders.few));
+    let few: Vec<_> = few.filter(|(_, few)| is_above_a_tenth(*few, all)).collect();
     // Suppressing an individual removes at most one holder. Rows without an individual may be
     // suppressed freely.
-    let named = judged.into_iter().zip(holders).map(|(name, holders)| (name, holders.few));
-    let named: Vec<_> = named.filter(|(_, few)| is_above_a_tenth(few.saturating_sub(limit), all)).collect();
+    let is_certain = |(_, few): &(&str, u64)| is_above_a_tenth(few.saturating_sub(limit), all);
+    let (certain, others) = few.into_iter().partition(is_certain);
     let counted = Counted { policy, all, unowned_rows: classes.unowned_rows(), place: "in the input" };
-    counted.refusal(&named, q).map_or(Ok(()), Err)
+    counted.refusal(certain, others, q).map_or(Ok(()), Err)
 }
 
 /// Refuses a sensitive column whose values identify individuals, unless the policy allows it: where
@@ -126,6 +128,7 @@ pub(super) async fn check_sensitive(run: &Run<'_>, loaded: &Loaded, rows: u64) -
     let policy = &loaded.policy;
     let q = least_holders(&policy.requirements);
     let counted = Counted { policy, all: rows, unowned_rows: 0, place: "in the release" };
+    let mut named = Vec::new();
     for name in policy.sensitive().filter(|name| !policy.allow_unique.iter().any(|allowed| allowed == name)) {
         let sizes = values(run, &loaded.table, name).await?;
         let few = sizes
@@ -134,10 +137,10 @@ pub(super) async fn check_sensitive(run: &Run<'_>, loaded: &Loaded, rows: u64) -
             .map(|(_, _, individuals)| individuals)
             .sum();
         if is_above_a_tenth(few, rows) {
-            return counted.refusal(&[(name, few)], q).map_or(Ok(()), Err);
+            named.push((name, few));
         }
     }
-    Ok(())
+    counted.refusal(named, Vec::new(), q).map_or(Ok(()), Err)
 }
 
 /// Refuses released columns whose values identify individuals, unless the policy allows it for the
@@ -152,7 +155,7 @@ pub(super) async fn check_released(policy: &Policy, rows: &ReleasedRows<'_>) -> 
     let named = few.iter().filter(|(name, few)| is_above_a_tenth(*few, all) && !is_allowed(name));
     let named: Vec<_> = named.map(|(name, few)| (name.as_str(), *few)).collect();
     let counted = Counted { policy, all, unowned_rows, place: "in the release" };
-    counted.refusal(&named, least_holders(&policy.requirements)).map_or(Ok(()), Err)
+    counted.refusal(named, Vec::new(), least_holders(&policy.requirements)).map_or(Ok(()), Err)
 }
 
 /// The holders against which columns released as they are get judged.
@@ -168,9 +171,12 @@ struct Counted<'a> {
 
 impl Counted<'_> {
     /// Returns the error that refuses columns, each with how many hold a value that fewer than `q`
-    /// hold; `None` for no columns.
-    fn refusal(&self, columns: &[(&str, u64)], q: u64) -> Option<Error> {
-        let [(name, few), others @ ..] = columns else { return None };
+    /// hold; `None` for no columns. It also names the columns that `may` be refused after these: all
+    /// that can be known of them before rows are suppressed.
+    fn refusal(&self, mut columns: Vec<(&str, u64)>, mut may: Vec<(&str, u64)>, q: u64) -> Option<Error> {
+        columns.sort_by_key(|(_, few)| std::cmp::Reverse(*few));
+        may.sort_by_key(|(_, few)| std::cmp::Reverse(*few));
+        let [(name, few), others @ ..] = columns.as_slice() else { return None };
         let Self { policy, all, place, .. } = self;
         let role =
             policy.columns.iter().find(|(column, _)| column == name).map_or("", |(_, role)| role.word());
@@ -179,11 +185,13 @@ impl Counted<'_> {
             (Some(_), 0) => "individuals",
             (Some(_), _) => "individuals (and rows without one)",
         };
-        let others: Vec<String> = others.iter().map(|(name, _)| format!("`{name}`")).collect();
-        let others = match others.as_slice() {
-            [] => String::new(),
-            others => format!("; the same applies to {}", others.join(", ")),
+        let listed = |words: &str, columns: &[(&str, u64)]| {
+            let columns: Vec<String> =
+                columns.iter().map(|(name, few)| format!("`{name}` ({few})")).collect();
+            if columns.is_empty() { String::new() } else { format!("; {words} {}", columns.join(", ")) }
         };
+        let others =
+            listed("the same applies to", others) + &listed("after the search the same may apply to", &may);
         let error = Error::policy(format!(
             "{few} of {all} {noun} {place} hold a value that fewer than {q} hold, and more than a tenth is \
              too many for a column that is released as it is (role `{role}`): such values identify people \

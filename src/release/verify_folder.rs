@@ -39,6 +39,7 @@ use crate::release::{groups, merged_trees, noise, released_regions, role_checks}
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
 use crate::verify::noise::{NoiseKey, check_shown};
+use crate::verify::sufficient::Sufficient;
 use crate::verify::{Expected, Verified, expected::preferences_of, verify};
 
 /// The result of checking a release.
@@ -50,6 +51,8 @@ pub struct Checked {
     pub verified: Verified,
     /// The individuals that are unique on all released columns together; without the input, rows.
     pub unique: UniqueTogether,
+    /// The columns that each single individuals out by themselves.
+    pub sufficient: Sufficient,
     /// Whether the release was compared with the input.
     pub with_input: bool,
     /// Whether the files are, byte for byte, what this version writes for their rows. `false` only
@@ -73,6 +76,7 @@ pub(super) struct Judged {
     /// The number of classes, or of groups.
     pub(super) classes: u64,
     pub(super) unique: UniqueTogether,
+    pub(super) sufficient: Sufficient,
     /// Whether the files are what this version writes.
     pub(super) with_bytes: bool,
 }
@@ -123,7 +127,7 @@ pub async fn check_release(
     let compared = input.map(compared).transpose()?;
     let models = recorded_models(&public)?;
     let makes_groups = public.recoding.makes_groups();
-    let Judged { verified, classes, unique, with_bytes } = match compared {
+    let Judged { verified, classes, unique, sufficient, with_bytes } = match compared {
         _ if makes_groups => groups::check::judge(run, out, &public, &models, compared).await?,
         None => alone(run, out, &public).await?,
         Some(compared) => against(run, out, &public, compared).await?,
@@ -142,7 +146,7 @@ pub async fn check_release(
         check_record::check_individuals(&public, &models, &verified)?;
     }
     public.statement.iter().try_for_each(|statement| statement.check(&public))?;
-    Ok(Checked { public, verified, unique, with_input: input.is_some(), with_bytes })
+    Ok(Checked { public, verified, unique, sufficient, with_input: input.is_some(), with_bytes })
 }
 
 /// Checks the record's sizes against the counts.
@@ -228,8 +232,9 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<Judge
         check_models::check_shares(public, &rows.share_over_subsets().await?)?;
     }
     let unique = rows.unique_together().await?;
+    let sufficient = rows.sufficient(&unique).await?;
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
-    Ok(Judged { classes: verified.sizes.classes(), verified, unique, with_bytes })
+    Ok(Judged { classes: verified.sizes.classes(), verified, unique, sufficient, with_bytes })
 }
 
 /// Judges rows against the input's rows.
@@ -268,9 +273,10 @@ async fn against(
     }
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
     let expected = expected(policy, policy, &shown, &memory)?;
-    let (verified, unique) = match &shown {
+    let (verified, unique, sufficient) = match &shown {
         Shown::Noise { mechanism, key, .. } => {
-            noise::judge(run, written, &loaded, expected, mechanism, *key).await?
+            let judged = noise::judge(run, written, &loaded, expected, mechanism, *key).await?;
+            (judged.0, judged.1, Sufficient::default())
         }
         Shown::Levels { .. } | Shown::Regions { .. } => judge(run, output, &loaded, expected).await?,
     };
@@ -279,7 +285,7 @@ async fn against(
     }
     let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();
     order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
-    Ok(Judged { classes: verified.sizes.classes(), verified, unique, with_bytes })
+    Ok(Judged { classes: verified.sizes.classes(), verified, unique, sufficient, with_bytes })
 }
 
 /// Judges rows whose classes show what their rows generalize to, or regions or centroids of them.
@@ -288,7 +294,7 @@ async fn judge(
     output: DataFrame,
     loaded: &Loaded,
     mut expected: Expected<'_>,
-) -> Result<(Verified, UniqueTogether)> {
+) -> Result<(Verified, UniqueTogether, Sufficient)> {
     let policy = &loaded.policy;
     if let Some(population) = &loaded.population {
         population.check_members(&policy.requirements, &loaded.table).await?;
@@ -302,7 +308,9 @@ async fn judge(
         Kind::Policy => refused(error),
         _ => error,
     })?;
-    Ok((verified, rows.unique_together().await?))
+    let unique = rows.unique_together().await?;
+    let sufficient = rows.sufficient(&unique).await?;
+    Ok((verified, unique, sufficient))
 }
 
 /// Returns the files of the only table.

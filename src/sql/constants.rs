@@ -59,7 +59,9 @@ impl Constant<'_> {
                 let words = literals.iter().copied().zip(self.position..).map(word);
                 Setting::List(words.map(|word| Ok(Setting::Word(word?.into()))).collect::<Result<_>>()?)
             }
-            Kind::Choice(_) | Kind::File | Kind::Nodes => Setting::Word(self.word(literal)?.into()),
+            Kind::Choice(_) | Kind::Word | Kind::File | Kind::Nodes => {
+                Setting::Word(self.word(literal)?.into())
+            }
             Kind::Count | Kind::AtLeastOne | Kind::Positive | Kind::Share | Kind::Number => {
                 Setting::Number(self.number(literal)?)
             }

@@ -302,10 +302,21 @@ impl<'a> ReleasedRows<'a> {
         if let ([], Some(alone)) = (others, self.alone_in_class) {
             return Ok(alone);
         }
-        let others = others.iter().map(|index| column(column_name(*index)));
-        let columns = std::iter::once(column(CLASS)).chain(others).collect();
-        let holders = self.counter.count(&[Question { columns, known: false, q: 2 }]).await?;
-        Ok(holders.first().map_or(0, |holders| holders.few + holders.unowned))
+        Ok(self.unique_on_each(&[others]).await?.first().copied().unwrap_or(0))
+    }
+
+    /// Counts the holders that are unique on the quasi-identifiers and each of these sets of the other
+    /// columns.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(super) async fn unique_on_each(&self, sets: &[&[usize]]) -> Result<Vec<u64>> {
+        let question = |others: &&[usize]| {
+            let others = others.iter().map(|index| column(column_name(*index)));
+            Question { columns: std::iter::once(column(CLASS)).chain(others).collect(), known: false, q: 2 }
+        };
+        let holders = self.counter.count(&sets.iter().map(question).collect::<Vec<_>>()).await?;
+        Ok(holders.iter().map(|holders| holders.few + holders.unowned).collect())
     }
 }
 

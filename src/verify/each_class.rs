@@ -107,6 +107,8 @@ pub struct SeenClass<'a> {
     pub rows: u64,
     /// The distinct individuals of the class, or its rows where none are counted.
     pub size: u64,
+    /// Its rows without an individual; 0 where rows are counted.
+    pub unowned_rows: u64,
     /// For each sensitive column the individuals (or rows) with each value.
     pub values: &'a [Vec<ValueCount>],
     /// The same over the whole table, for the columns with which a model compares the class.
@@ -121,6 +123,7 @@ impl<'a> SeenClass<'a> {
         Self {
             rows,
             size: ended.size(rows),
+            unowned_rows: ended.unowned_rows,
             values: &ended.values,
             inputs,
             individuals: ended.individuals.as_deref(),

@@ -54,6 +54,8 @@ pub struct IndividualCounts {
     pub suppressed: u64,
     /// The most rows of one individual.
     pub most_rows: u64,
+    /// The suppressed rows without an individual.
+    pub suppressed_unowned: u64,
 }
 
 /// The number of classes with each violation.
@@ -163,6 +165,8 @@ pub(crate) struct Judge<'a> {
     input_rows: u64,
     kept_rows: u64,
     unowned_rows: u64,
+    /// The suppressed rows without an individual.
+    suppressed_unowned: u64,
     /// The individuals, by their numbers.
     individuals: Vec<IndividualState>,
     held: Held,
@@ -203,6 +207,7 @@ impl<'a> Judge<'a> {
             input_rows: 0,
             kept_rows: 0,
             unowned_rows: 0,
+            suppressed_unowned: 0,
             individuals: Vec::new(),
             held: Held::new(budget),
         })
@@ -239,7 +244,10 @@ impl<'a> Judge<'a> {
         match (truth, out_rows) {
             (0, _) => self.wrong.not_in_input += 1,
             (_, 0) if !may_be_missing => self.wrong.rows_missing += 1,
-            (_, 0) => self.each(ended, |person| person.suppressed = true)?,
+            (_, 0) => {
+                self.suppressed_unowned += ended.unowned_rows;
+                self.each(ended, |person| person.suppressed = true)?;
+            }
             _ if !holds => self.wrong.fails_a_model += 1,
             _ if out_rows < truth => self.wrong.rows_missing += 1,
             _ if out_rows > truth => self.wrong.rows_added += 1,
@@ -317,6 +325,7 @@ impl<'a> Judge<'a> {
                 all,
                 suppressed: suppressed_individuals,
                 most_rows,
+                suppressed_unowned: self.suppressed_unowned,
             }),
             unowned_rows: self.unowned_rows,
             reached: self.values.into_iter().map(|all| all.first().copied()).collect(),

@@ -1,4 +1,5 @@
-//! Checks that enough individuals hold each value that a tree of `merge` lists.
+//! Checks that enough individuals hold each value that a tree of `merge` lists, and that it lacks no
+//! other value than the rule says.
 //!
 //! Rows are read one by one, without a GROUP BY, and with nothing of the counting that made the tree.
 
@@ -15,55 +16,90 @@ use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::Value;
-use crate::generalize::merge::OTHER;
-use crate::parameter::TextTable;
+use crate::generalize::merge::MergedTree;
 use crate::progress::CancelToken;
 
 const DOING: &str = "verifying merged values";
 
+/// A column with its tree.
+pub(crate) struct MergedColumn<'a> {
+    /// The column.
+    pub(crate) name: &'a str,
+    /// The tree.
+    pub(crate) tree: &'a MergedTree,
+    /// The column that identifies individuals; without one, rows are counted.
+    pub(crate) individual: Option<&'a str>,
+    /// A value with fewer holders must not be listed.
+    pub(crate) least: u64,
+}
+
 /// Checks that at least `least` individuals hold each value that the tree of a column lists; rows,
-/// without an individual column.
+/// without an individual column. Of the other values each must have fewer holders, but one if all
+/// others together have too few; a tree that follows an earlier one may lack more.
 ///
 /// # Errors
-/// An unmet error if a listed value has too few holders; a data error when reading fails or memory runs out.
+/// An unmet error if the tree is another one; a data error when reading fails or memory runs out.
 pub(crate) async fn check_listed(
     session: &SessionContext,
     input: &DataFrame,
-    (name, tree): (&str, &TextTable),
-    individual: Option<&str>,
-    least: u64,
+    merged: &MergedColumn<'_>,
     stop: &CancelToken,
 ) -> Result<()> {
-    let listed = tree.rows().iter().filter_map(|row| row.first()).filter(|value| *value != OTHER);
-    let mut holders: HashMap<&str, HashSet<u64>> =
-        listed.map(|value| (value.as_str(), HashSet::new())).collect();
+    let MergedColumn { name, tree, individual, least } = *merged;
+    // For each value at most `least` of its holders.
+    let mut holders: HashMap<String, HashSet<u64>> = HashMap::new();
+    let listed: HashSet<&str> = tree.listed().filter_map(|row| row.first()).map(String::as_str).collect();
+    listed.iter().for_each(|value| drop(holders.insert((*value).to_owned(), HashSet::new())));
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "holders of merged values"));
     let (mut held, mut bytes, mut number) = (Held::new(&budget), 0, 0u64);
     let mut columns = vec![column(name)];
-    let mut rows = input.clone();
     if let Some(individual) = individual {
         columns.push(row_hash(random_keys(DOING)?[0], vec![column(individual)]));
-        rows = rows.filter(column(individual).is_not_null()).context(DOING)?;
+        // No name of the column.
+        columns.push(column(individual).is_not_null().alias(format!("holder of {name}")));
     }
-    let mut batches = rows.select(columns).context(DOING)?.execute_stream().await.context(DOING)?;
+    let rows = input.clone().select(columns).context(DOING)?;
+    let mut batches = rows.execute_stream().await.context(DOING)?;
     while let Some(batch) = batches.next().await {
         stop.check()?;
         let batch = batch.context(DOING)?;
         let hashes = batch.columns().get(1).and_then(|hashes| hashes.as_primitive_opt::<UInt64Type>());
+        let is_owned = batch.columns().get(2).and_then(|is_owned| is_owned.as_boolean_opt());
         for row in 0..batch.num_rows() {
             number += 1;
             let Some(text) = Value::read(batch.column(0), row)?.text_form() else { continue };
-            let Some(seen) = holders.get_mut(text.as_str()) else { continue };
-            let is_new =
-                (seen.len() as u64) < least && seen.insert(hashes.map_or(number, |hashes| hashes.value(row)));
+            let of_value = size_of::<(String, HashSet<u64>)>() + text.len();
+            let seen = holders.entry(text).or_insert_with(|| {
+                bytes += 2 * of_value;
+                HashSet::new()
+            });
+            let is_holder =
+                (seen.len() as u64) < least && is_owned.is_none_or(|is_owned| is_owned.value(row));
+            let is_new = is_holder && seen.insert(hashes.map_or(number, |hashes| hashes.value(row)));
             bytes += usize::from(is_new) * 2 * size_of::<u64>();
         }
         held.at_least(bytes)?;
     }
-    match holders.values().all(|seen| seen.len() as u64 >= least) {
-        true => Ok(()),
-        false => Err(Error::unmet(
-            "verification refused: the tree of a merged column names a value that too few individuals hold",
-        )),
+    let is_frequent = |seen: &HashSet<u64>| seen.len() as u64 >= least;
+    if listed.iter().any(|value| !holders.get(*value).is_some_and(is_frequent)) {
+        return Err(refused("names a value that too few individuals hold"));
     }
+    let frequent = holders.values().filter(|seen| is_frequent(seen)).count();
+    let rare = || holders.values().filter(|seen| !is_frequent(seen));
+    let of_rare: HashSet<u64> = rare().flatten().copied().collect();
+    // A value that is not listed joins these, unless it would be the only one that is.
+    let are_too_few = rare().next().is_some() && !is_frequent(&of_rare);
+    let joined = frequent - listed.len();
+    let are_right = match are_too_few {
+        true if frequent > 1 => joined >= 1 && (joined == 1 || tree.is_followed),
+        _ => joined == 0 || tree.is_followed,
+    };
+    match are_right {
+        true => Ok(()),
+        false => Err(refused("lacks another value than the rule says")),
+    }
+}
+
+fn refused(why: &str) -> Error {
+    Error::unmet(format!("verification refused: the tree of a merged column {why}"))
 }

@@ -41,6 +41,7 @@ pub mod noise;
 mod over_subset;
 pub(crate) mod per_class;
 mod population;
+pub mod sufficient;
 
 use std::sync::Arc;
 

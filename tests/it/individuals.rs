@@ -217,7 +217,11 @@ fn the_limit_counts_people_and_nobody_is_free() {
     // The row of nobody in a class that holds is released; the people of the release are six.
     assert_eq!((&released["tables"][0]["rows"], &released["individuals"]), (&7.into(), &6.into()));
     let text = place.run("release in.parquet --policy some.toml --to out --overwrite").exit(0).out;
-    assert!(text.contains("suppressed 3 rows of 1 individual (17 %, limit 17 %: 1 individual)"), "{text}");
+    let suppressed = "suppressed 3 rows of 1 individual, 1 row without one (17 % of individuals, 30 % of rows, limit 17 %: 1 \
+                      individual)";
+    assert!(text.contains(suppressed), "{text}");
+    let found = place.run("search in.parquet --policy some.toml").exit(0).out;
+    assert!(found.contains("suppressed 3 rows of 1 individual or of none (17 %)"), "{found}");
     place.run("verify out --input in.parquet").exit(0);
     place
         .run("verify out --input in.parquet --policy none.toml")

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
+use serde_json::json;
+
 use crate::command::Place;
 
 /// Rows of a table with semicolons: a number, a date of birth, a date of a visit, a sex; `other`
@@ -273,4 +275,45 @@ fn merging_is_explained_once_and_the_next_step_goes_on() {
     place.run("check in.csv --policy p.toml").exit(1);
     let ran = place.run("check in.csv --policy p.toml").exit(1);
     has(&ran.out, &["next      kanon search in.csv --policy p.toml shows"]);
+}
+
+/// A discharge may be relative to the admission: 20 numbers of days instead of hundreds of dates. An age
+/// at the admission has as many as there are dates of birth; one discharge before its admission, or few
+/// rows with both, say nothing.
+#[test]
+fn dates_that_may_be_relative_to_others() {
+    let place = Place::new();
+    let day = |n: usize| format!("{}-{:02}-{:02}", 2020 + n / 360, n / 30 % 12 + 1, n % 28 + 1);
+    let csv = |discharged: &dyn Fn(usize) -> String| {
+        let row = |n: usize| {
+            let (born, admitted) = (day(n * 7 % 700), day(1_000 + n * 13 % 360));
+            format!("{},{admitted},{},{}\n", born.replace("202", "195"), discharged(n), n % 4)
+        };
+        format!("birth_date,admission_date,discharge_date,ward\n{}", (0..400).map(row).collect::<String>())
+    };
+    let later = |n: usize| day(1_000 + n * 13 % 360 + 30 * (n % 5));
+    let (policy, flowing) = init(&place, &csv(&later));
+    let line = "relative_to = \"admission_date\", hierarchy = { range = [7, 28] }";
+    has(&flowing, &[&format!("Never before `admission_date`: `{line}` releases the days between them")]);
+    assert_eq!(policy.matches("relative_to").count(), 1, "{policy}");
+    let json = place.run("init in.csv --to again.toml --format json").exit(0).json();
+    let noted = json["columns"].as_array().unwrap().iter().filter(|column| column["notes"] != json!([]));
+    assert_eq!(noted.map(|column| &column["name"]).collect::<Vec<_>>(), ["discharge_date"]);
+
+    place.write(
+        "p.toml",
+        format!(
+            "k = 2\nrows_are_individuals = true\n[columns]\nbirth_date = {{ role = \"identifier\" }}\n\
+             admission_date = {{ role = \"identifier\" }}\nward = {{ role = \"quasi\" }}\n\
+             discharge_date = {{ role = \"quasi\", {line} }}\n"
+        ),
+    );
+    place.run("release in.csv --policy p.toml --to out").exit(0);
+
+    let one_before = |n: usize| if n == 7 { "2019-01-01".to_owned() } else { later(n) };
+    let few_known = |n: usize| if n < 199 { later(n) } else { String::new() };
+    for other in [&one_before as &dyn Fn(usize) -> String, &few_known] {
+        let (policy, _) = init(&place, &csv(other));
+        assert!(!policy.contains("relative_to"), "{policy}");
+    }
 }

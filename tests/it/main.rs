@@ -24,6 +24,7 @@ mod command;
 mod count_classes;
 mod csv_types;
 mod damaged;
+mod doubts;
 mod dp_centroids;
 mod earlier_releases;
 mod explain;

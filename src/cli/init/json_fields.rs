@@ -48,6 +48,11 @@ pub(in crate::cli) const FIELDS: &[JsonField] = &[
         "The reason why cells may not be what they seem, such as numbers in two forms.",
     ),
     field(
+        "columns[].notes",
+        "list of texts",
+        "What is odd about the cells, such as days in the future, with counts.",
+    ),
+    field(
         "columns[].distinct",
         "number or null",
         "The number of distinct values, NULL aside; `null` for types that cannot be released.",

@@ -104,6 +104,7 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
             "role": column.role.word(),
             "why": column.why,
             "doubt": column.doubt,
+            "notes": column.notes,
             "distinct": column.facts.distinct,
             "distinct_is_counted": column.facts.is_counted,
             "nulls": column.facts.nulls,

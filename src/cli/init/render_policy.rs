@@ -312,11 +312,14 @@ impl PolicyText {
     }
 
     fn column(&mut self, column: &ProposedColumn, unique_share: Option<f64>) {
-        let ProposedColumn { facts, role, why, doubt, levels, unique_share_with } = column;
+        let ProposedColumn { facts, role, why, doubt, notes, levels, unique_share_with } = column;
         self.blank();
         self.comment(&format!("{}; {why}.", counts(facts)));
         if let Some(doubt) = doubt {
             self.comment(&format!("{doubt}."));
+        }
+        for note in notes {
+            self.comment(&(note.clone() + if note.ends_with('?') { "" } else { "." }));
         }
         let is_open = *role == Proposed::Undecided;
         let without = unique_share.unwrap_or(0.0);

@@ -123,7 +123,7 @@ fn checked(table: &CreateExternalTable) -> Result<Vec<PinnedFile>> {
     let input = Input::of_files(&table.locations.join(", "), files, *format);
     match format {
         _ if input.files.is_empty() => {}
-        Format::Csv if has_columns || input.files.len() == 1 => {}
+        Format::Csv if has_columns => {}
         // Options may say that it is no JSON lines.
         Format::Json if !table.options.is_empty() => {}
         Format::Csv => {

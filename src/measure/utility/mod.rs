@@ -114,8 +114,8 @@ impl Utility {
         let columns = table.columns();
         let codes = |class: usize| (0..columns.len()).map(|at| node.code(class, at)).collect::<Vec<u32>>();
         let suppressed: HashSet<Vec<u32>> = node.suppressed().map(|(class, _)| codes(class)).collect();
-        let labels = columns.iter().zip(node.levels()).map(|(column, level)| column.map(0, *level));
-        let labels = labels.collect::<Result<Vec<_>>>()?;
+        let leveled = || columns.iter().zip(node.levels());
+        let labels = leveled().map(|(column, level)| column.map(0, *level)).collect::<Result<Vec<_>>>()?;
         let mut codes_of_base = Vec::with_capacity(columns.len());
         let is_kept = |base: usize| {
             let codes = labels.iter().enumerate();
@@ -124,9 +124,11 @@ impl Utility {
                 .extend(codes.map(|(at, labels)| labels[table.code(table.base(), base, at) as usize]));
             !suppressed.contains(codes_of_base.as_slice())
         };
-        let shown = columns.iter().zip(node.levels()).zip(&labels).map(|((column, level), labels)| {
-            let spreads = column.values_by_label(*level)?.into_iter().map(Spread::over).collect();
-            Ok((spreads, Shows::OfValue(labels)))
+        let shown = leveled().map(|(column, level)| {
+            let labels = column.own_labels(*level)?;
+            let mut values = vec![Vec::new(); column.level(*level).labels().len()];
+            (0u32..).zip(labels).for_each(|(value, label)| values[*label as usize].push(value));
+            Ok((values.into_iter().map(Spread::over).collect(), Shows::OfValue(labels)))
         });
         let classes = node.kept().map(|(class, rows)| (codes(class), rows)).collect();
         Ok(Self::of(&Shown::new(table, is_kept, shown.collect::<Result<_>>()?, classes)?))

@@ -2,7 +2,7 @@
 
 use super::spread::Spread;
 use super::{ColumnUtility, PairUtility};
-use crate::class::{ClassTable, EncodedColumn, Held};
+use crate::class::{ClassTable, EncodedColumn, Held, ValueClasses};
 use crate::decimal::ratio;
 use crate::error::Result;
 
@@ -12,9 +12,9 @@ const PAIR_STEPS: usize = 50_000_000;
 /// What the base classes show.
 pub(super) struct Shown<'a> {
     pub(super) table: &'a ClassTable,
-    /// The rows of each base class.
+    /// The rows of each base class, or of each combination of values in one.
     pub(super) rows: Vec<u64>,
-    /// Whether each base class is kept.
+    /// Whether each is kept.
     is_kept: Vec<bool>,
     pub(super) columns: Vec<ShownColumn<'a>>,
     /// What each kept class shows, by the numbers of its regions, and its rows.
@@ -24,7 +24,7 @@ pub(super) struct Shown<'a> {
 
 pub(super) struct ShownColumn<'a> {
     pub(super) column: &'a EncodedColumn,
-    /// The value of each base class.
+    /// The value of each base class, or combination of values.
     pub(super) code_of: Vec<u32>,
     pub(super) regions: Vec<Spread>,
     shows: Shows<'a>,
@@ -69,7 +69,8 @@ impl<'a> Shown<'a> {
         shown: Vec<(Vec<Spread>, Shows<'a>)>,
         classes: Vec<(Vec<u32>, u64)>,
     ) -> Result<Self> {
-        let (base, count) = (table.base(), table.columns().len());
+        let count = table.columns().len();
+        let ValueClasses { base, rows, codes } = table.value_classes();
         let mut held = Held::new(table.budget());
         // A code and a region in each column; then the keys and the rows of a pair, or counts of
         // combinations; the classes.
@@ -77,14 +78,20 @@ impl<'a> Shown<'a> {
         let of_base = count * 2 * size_of::<u32>() + 4 * size_of::<(u64, u64, u64)>();
         held.at_least(base.len() * of_base + classes.len() * of_class)?;
         let columns =
-            table.columns().iter().zip(shown).enumerate().map(|(at, (column, (regions, shows)))| {
-                let code_of = (0..base.len()).map(|class| table.code(base, class, at)).collect();
+            table.columns().iter().zip(shown).zip(codes).map(|((column, (regions, shows)), code_of)| {
+                let shows = match shows {
+                    Shows::OfClass(regions) => {
+                        Shows::OfClass(base.iter().map(|class| regions[*class as usize]).collect())
+                    }
+                    labels => labels,
+                };
                 let line = column.number_line()?.map(|line| Line::new(line.places().to_vec(), &regions));
                 Ok(ShownColumn { column, code_of, regions, shows, line })
             });
         let columns = columns.collect::<Result<_>>()?;
-        let is_kept = (0..base.len()).map(is_kept).collect();
-        Ok(Self { table, rows: base.rows().collect(), is_kept, columns, classes, _held: held })
+        let of_base: Vec<bool> = (0..table.base().len()).map(is_kept).collect();
+        let is_kept = base.iter().map(|class| of_base[*class as usize]).collect();
+        Ok(Self { table, rows, is_kept, columns, classes, _held: held })
     }
 
     /// Returns what is kept of each column, and of each pair of columns.
@@ -184,7 +191,7 @@ impl<'a> Shown<'a> {
 
     /// Returns the share of the rows that have each value.
     fn input(&self, column: &ShownColumn<'_>) -> Vec<f64> {
-        let mut rows = vec![0u64; column.column.distinct()];
+        let mut rows = vec![0u64; column.column.own_values()];
         column.code_of.iter().zip(&self.rows).for_each(|(code, n)| rows[*code as usize] += n);
         rows.into_iter().map(|rows| ratio(rows.into(), self.table.total_rows().into())).collect()
     }
@@ -196,7 +203,7 @@ impl<'a> Shown<'a> {
         self.classes.iter().for_each(|(regions, n)| rows[regions[at] as usize] += n);
         let all = self.classes.iter().map(|(_, rows)| rows).sum::<u64>().max(1);
         // What begins and what ends at each code.
-        let mut steps = vec![0.0; column.column.distinct() + 1];
+        let mut steps = vec![0.0; column.column.own_values() + 1];
         for (region, rows) in column.regions.iter().zip(rows).filter(|(_, rows)| *rows > 0) {
             let each = ratio(rows.into(), u128::from(all) * region.count() as u128);
             match region {
@@ -239,7 +246,7 @@ impl<'a> Shown<'a> {
         });
         let labels = labels.collect::<Option<Vec<_>>>()?;
         let values =
-            columns.iter().try_fold(1usize, |all, column| all.checked_mul(column.column.distinct()))?;
+            columns.iter().try_fold(1usize, |all, column| all.checked_mul(column.column.own_values()))?;
         let regions = labels.iter().try_fold(1usize, |all, (_, regions)| all.checked_mul(*regions))?;
         if values.max(regions) > 4 * self.rows.len() + 1024 {
             return None;
@@ -250,7 +257,7 @@ impl<'a> Shown<'a> {
             let (mut value, mut region) = (0, 0);
             for (column, (labels, regions)) in columns.iter().zip(&labels) {
                 let code = column.code_of[class] as usize;
-                value = value * column.column.distinct() + code;
+                value = value * column.column.own_values() + code;
                 region = region * regions + labels[code] as usize;
             }
             match is_kept {

@@ -47,10 +47,10 @@ impl Spread {
             Region::OrMissing { first, last } => {
                 Self::over(std::iter::once(0).chain(*first..=*last).collect())
             }
-            Region::Set(codes) => Self::over(codes.to_vec()),
+            Region::Set(codes) if !column.joins_values() => Self::over(codes.to_vec()),
             region => {
-                let all = (0u32..).take(column.distinct());
-                Self::over(all.filter(|code| region.holds(column, *code)).collect())
+                let all = (0u32..).take(column.own_values());
+                Self::over(all.filter(|value| region.holds(column, column.own_code(*value))).collect())
             }
         }
     }

@@ -31,6 +31,7 @@ use crate::release::role_checks;
 use crate::release::verify_folder::{Against, Judged};
 use crate::role::Role;
 use crate::verify::groups::DealingKey;
+use crate::verify::sufficient::Sufficient;
 
 /// Judges the release at `out`, which has these models; `against` its input, if that is given.
 ///
@@ -108,7 +109,7 @@ pub(in crate::release) async fn judge(
     }
     let classes = found.groups;
     let (verified, unique) = verified(run, &judged, found, public.individuals.is_some(), with_input).await?;
-    Ok(Judged { verified, classes, unique, with_bytes })
+    Ok(Judged { verified, classes, unique, sufficient: Sufficient::default(), with_bytes })
 }
 
 /// Checks that a release holds the folders of its tables and the record, and nothing else.

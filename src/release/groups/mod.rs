@@ -170,7 +170,8 @@ async fn verified(
     let unique = UniqueTogether { count: sizes.unique(), of: found.rows, columns: Vec::new() };
     // No group shares a value, because none has more than half of its rows.
     let homogeneous = vec![Homogeneous { column: tables.sensitive.to_owned(), ..Homogeneous::default() }];
-    let individuals = IndividualCounts { all: found.rows, suppressed: 0, most_rows: 1 };
+    let individuals =
+        IndividualCounts { all: found.rows, suppressed: 0, most_rows: 1, suppressed_unowned: 0 };
     let verified = Verified {
         rows: found.rows,
         sizes,

@@ -40,6 +40,8 @@ pub(crate) struct Before {
     pub(crate) rows: u64,
     /// The number of individuals, where they are counted.
     pub(crate) individuals: Option<u64>,
+    /// The number of rows without an individual, where individuals are counted.
+    pub(crate) unowned_rows: Option<u64>,
     /// L, the number of individuals or rows that may be suppressed.
     pub(crate) limit: u64,
     /// The number of rows that repeat an earlier row exactly: two equal rows count one.
@@ -120,6 +122,11 @@ pub(crate) fn recoding_record(
                     value_type: quasi.hierarchy.input_type().to_string(),
                     shows: Regions::of(&quasi.hierarchy),
                     written_as: quasi.interval_columns(policy).map(|columns| columns.names()),
+                    joined_as: quasi
+                        .hierarchy
+                        .levels()
+                        .first()
+                        .and_then(|level| level.descriptor().label_of_merge().cloned()),
                 }
             };
             RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
@@ -282,15 +289,20 @@ pub(crate) fn private_record(
         policy: source.text.to_owned(),
         hierarchies: hierarchies.collect::<Result<_>>()?,
         merged: merged_trees::recorded(policy)?,
+        merged_labels: merged_trees::recorded_labels(policy),
         input: input.argument.clone(),
         files: files.collect::<Result<_>>()?,
         digest_key: digest::hex(&key),
         input_columns: before.columns.clone(),
         input_rows: before.rows,
         input_individuals: before.individuals,
+        input_rows_without_individual: before.unowned_rows,
         duplicate_rows: before.duplicates,
         suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
         suppressed_individuals: verified.individuals.map(|individuals| individuals.suppressed),
+        suppressed_rows_without_individual: verified
+            .individuals
+            .map(|individuals| individuals.suppressed_unowned),
         suppression_limit: before.limit,
         risk_before: risks(&before.sizes)?,
         compared_with_input: compared_with_input(policy, verified),

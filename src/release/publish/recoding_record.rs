@@ -90,6 +90,9 @@ pub struct RegionColumn {
     /// missing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub written_as: Option<[String; 3]>,
+    /// The label of the values that few individuals hold, if `merge` joined some and it is not `other`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub joined_as: Option<String>,
 }
 
 /// A quasi-identifier whose classes show centroids.
@@ -241,6 +244,22 @@ impl RecodingRecord {
             Self::Regions(regions) => regions.columns.iter().map(|column| column.column.as_str()).collect(),
             Self::Centroids(columns) => columns.iter().map(|column| column.column.as_str()).collect(),
             Self::Groups(groups) => groups.columns.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Returns the columns of which `merge` joined values under another label than `other`, with that label.
+    pub fn labels_of_joined(&self) -> Vec<(&str, &str)> {
+        match self {
+            Self::Levels(levels) => levels
+                .iter()
+                .filter_map(|level| Some((level.column.as_str(), level.by.label_of_merge()?.as_str())))
+                .collect(),
+            Self::Regions(regions) => regions
+                .columns
+                .iter()
+                .filter_map(|region| Some((region.column.as_str(), region.joined_as.as_deref()?)))
+                .collect(),
+            Self::Centroids(_) | Self::Groups(_) => Vec::new(),
         }
     }
 

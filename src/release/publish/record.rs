@@ -330,6 +330,9 @@ pub struct PrivateRecord {
     /// of hierarchy files.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub merged: BTreeMap<String, String>,
+    /// The labels of the values in these columns that few individuals hold, where they are not `other`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub merged_labels: BTreeMap<String, String>,
     /// The input as the user typed it.
     pub input: String,
     /// The input files.
@@ -343,16 +346,21 @@ pub struct PrivateRecord {
     pub input_rows: u64,
     /// The number of distinct individuals in the input, where they are counted.
     pub input_individuals: Option<u64>,
+    /// The number of rows whose individual is NULL, if individuals are counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub input_rows_without_individual: Option<u64>,
     /// The number of rows that repeat an earlier row exactly: two equal rows count one.
     pub duplicate_rows: u64,
     /// The number of suppressed rows.
     pub suppressed_rows: u64,
     /// The number of individuals with a suppressed row, where they are counted.
     pub suppressed_individuals: Option<u64>,
+    /// The number of suppressed rows without an individual, which no limit bounds, if individuals are counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub suppressed_rows_without_individual: Option<u64>,
     /// The number of individuals that may be suppressed; rows, where no individuals are counted.
     pub suppression_limit: u64,
-    /// The risk measures, by name, of the input before recoding, but after clips and merges have
-    /// joined values.
+    /// The risk measures, by name, of the input before recoding, but after clips and merges have joined values.
     pub risk_before: BTreeMap<String, f64>,
     /// The models that compare the classes with the whole input, with what they reached among all its rows.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -389,9 +397,8 @@ pub struct SearchRecord {
     pub objective: String,
     /// The number of nodes in the lattice; `None` if the method searches none.
     pub nodes: Option<u64>,
-    /// The number of nodes whose classes were computed far enough to decide whether they are
-    /// anonymous; without a lattice, the number of sets of classes that were tried. `incognito` also
-    /// counts nodes of fewer columns, so it can be more than `nodes`.
+    /// The number of nodes whose classes were computed far enough to decide whether they are anonymous; without a lattice, the
+    /// number of sets of classes that were tried. `incognito` also counts nodes of fewer columns, so it can be more than `nodes`.
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,

@@ -27,15 +27,18 @@ fn private(release: &str) -> PrivateRecord {
         policy: String::new(),
         hierarchies: BTreeMap::new(),
         merged: BTreeMap::new(),
+        merged_labels: BTreeMap::new(),
         input: String::new(),
         files: Vec::new(),
         digest_key: String::new(),
         input_columns: Vec::new(),
         input_rows: 1,
         input_individuals: None,
+        input_rows_without_individual: None,
         duplicate_rows: 0,
         suppressed_rows: 0,
         suppressed_individuals: None,
+        suppressed_rows_without_individual: None,
         suppression_limit: 0,
         risk_before: BTreeMap::new(),
         compared_with_input: Vec::new(),
@@ -95,8 +98,7 @@ pub(in super::super) fn there(out: &Path) -> Option<u64> {
     Some(public.rows())
 }
 
-/// Returns whether the private record beside OUT belongs to the release there; `None` without a
-/// record.
+/// Returns whether the private record beside OUT belongs to the release there; `None` without one.
 pub(in super::super) fn belongs(out: &Path) -> Option<bool> {
     let path = Place::beside(out).unwrap().private().to_path_buf();
     let text = fs::read_to_string(path).ok()?;
@@ -111,8 +113,7 @@ pub(in super::super) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs with faults, then runs again, which succeeds or is refused; returns whether a fault
-/// occurred.
+/// Runs with faults, then runs again, which succeeds or is refused; returns whether one occurred.
 fn faulty(old: bool, faults: Faults, deep: bool, next_overwrites: bool) -> bool {
     let case = format!("old {old}, {faults:?}, deep {deep}, next {next_overwrites}");
     let folder = tempfile::tempdir().unwrap();

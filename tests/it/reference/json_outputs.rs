@@ -116,6 +116,12 @@ fn scene() -> Place {
     let place = Place::new();
     place.parquet("in.parquet", &people(1));
     place.write("marital.csv", MARITAL);
+    // An individual column that is contradicted, and a city in two spellings.
+    let rows = (0..40).map(|n| format!("{n},{},{}\n", n / 20, ["Ulm", "ulm", "Bonn", "Bonn"][n % 4]));
+    place.write("odd.csv", "visit,ssn,city\n".to_owned() + &rows.collect::<String>());
+    let odd = "k = 2\n[columns]\nvisit = { role = \"individual\" }\nssn = { role = \"identifier\" }\n\
+               city = { role = \"quasi\" }\n";
+    place.write("odd.toml", odd);
     let model = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = \"diagnosis\"\n[columns]";
     let counted = |policy: &str| {
         policy
@@ -174,6 +180,7 @@ fn init() {
             &place,
             &[
                 "init open.csv",
+                "init odd.csv",
                 "init german.csv",
                 "init plain.csv",
                 "init list.parquet",
@@ -199,7 +206,9 @@ fn check() {
         .fold(String::new(), |policy, line| policy + line + "\n");
     place.write("looks.toml", format!("{policy}diagnosis = {sensitive}\n"));
     let lines = ["models", "alone", "looks"].map(|name| format!("check in.parquet --policy {name}.toml"));
-    agrees("check", &run(&place, &lines.each_ref().map(String::as_str)));
+    let mut documents = run(&place, &lines.each_ref().map(String::as_str));
+    documents.extend(run(&place, &["check odd.csv --policy odd.toml"]));
+    agrees("check", &documents);
 }
 
 #[test]
@@ -207,7 +216,8 @@ fn search() {
     let place = scene();
     let search = |names: &[&str], option: &str| -> Vec<Value> {
         let line = |name: &&str| format!("search in.parquet --policy {name}.toml {option}");
-        let lines: Vec<String> = names.iter().map(line).collect();
+        let odd = format!("search odd.csv --policy odd.toml {option}");
+        let lines: Vec<String> = names.iter().map(line).chain([odd]).collect();
         run(&place, &lines.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let names = ["levels", "models", "counted", "regions", "best", "groups", "noise", "alone", "none"];
@@ -241,7 +251,14 @@ fn releases_and_their_verification() {
 fn risk() {
     agrees(
         "risk",
-        &run(&scene(), &["risk in.parquet --quasi zip,age", "risk in.parquet --policy counted.toml"]),
+        &run(
+            &scene(),
+            &[
+                "risk in.parquet --quasi zip,age",
+                "risk in.parquet --policy counted.toml",
+                "risk odd.csv --policy odd.toml",
+            ],
+        ),
     );
 }
 

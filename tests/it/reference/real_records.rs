@@ -151,6 +151,21 @@ fn wards() -> RecordBatch {
     ])
 }
 
+/// Two of the towns have too few rows; the policy names their label.
+const TOWNS: &str = r#"
+    k = 4
+    method = "mondrian"
+    rows_are_individuals = true
+    [columns]
+    town = { role = "quasi", hierarchy = { merge = { levels = 1, label = "elsewhere" } } }
+"#;
+
+fn towns() -> RecordBatch {
+    let rows = [(4, "Bern"), (4, "Oslo"), (2, "Pisa"), (2, "Rome")];
+    let all = rows.iter().flat_map(|(times, town)| std::iter::repeat_n(Some(*town), *times));
+    table([("town", Arc::new(all.collect::<StringArray>()) as ArrayRef)])
+}
+
 /// Fields of a struct that serves both records, in a form that only one of them has.
 const IN_ONE: [&str; 5] = [
     "compared_with_input[].compared_with (missing)",
@@ -168,6 +183,7 @@ fn records() -> (Vec<Value>, Vec<Value>) {
     place.parquet("stays.parquet", &stays());
     place.parquet("codes.parquet", &codes());
     place.parquet("wards.parquet", &wards());
+    place.parquet("towns.parquet", &towns());
     place.write("marital.csv", MARITAL);
     let best =
         REGIONS.replace("\"mondrian\"", "\"best\"").replace("intervals = \"columns\"", "ends = \"cuts\"");
@@ -190,6 +206,7 @@ fn records() -> (Vec<Value>, Vec<Value>) {
         ("stays", "stays", STAYS),
         ("codes", "codes", CODES),
         ("wards", "wards", WARDS),
+        ("towns", "towns", TOWNS),
     ] {
         place.write(&format!("{name}.toml"), policy);
         place.run(&format!("release {input}.parquet --policy {name}.toml --to {name}")).exit(0);
@@ -197,7 +214,7 @@ fn records() -> (Vec<Value>, Vec<Value>) {
     place.run("release people.parquet --recoding levels.private.json --to again").exit(0);
     let ours = [
         "levels", "means", "medians", "groups", "noise", "regions", "best", "cities", "stays", "codes",
-        "wards", "again",
+        "wards", "towns", "again",
     ]
     .map(|name| place.path(name));
     let earlier = root().join("tests/fixtures/format_2/safe");
