@@ -3,7 +3,8 @@
 //! A column is of dates, moments, integers or numbers if all its cells are, in the forms of [`infer_types`](super::infer_types)
 //! and of `[input]`; the first of these types that fits is its own. NULL says nothing. Unlike a rule of a policy, which asks
 //! for numbers, a query may look at codes: one cell such as 01067 keeps the column text, and so do words such as NaN
-//! without a number among them.
+//! without a number among them, cells that could be one number though they differ (`1.10`, `1.1`), and fractions of a second that
+//! a moment cannot hold.
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use tokio::task::JoinSet;
 
 use super::files::{Input, PinnedFile};
 use super::infer_types::{AsType, Pattern, TIMES, Typing};
+use super::number_spelling::NumberSpelling;
 use super::plain_form::plain_form;
 use super::table::with_nulls;
 use crate::engine::functions::of_values;
@@ -51,10 +53,13 @@ fn text_for(name: &str, data_type: &DataType, csv: &CsvOptions) -> Expr {
     plain_form(name, cast(column(name), DataType::Utf8View), wanted, csv, Typing::Columnar)
 }
 
-/// What is asked of the cells of a text column: for each candidate whether it does not fit, and whether a digit occurs.
+/// What is asked of the cells of a text column: for each candidate whether it does not fit, whether a digit occurs, whether
+/// seconds have more digits than a moment holds, and how numbers are written.
 struct Tests {
     misfits: Vec<Arc<dyn PhysicalExpr>>,
     has_digit: Arc<dyn PhysicalExpr>,
+    is_finer: Arc<dyn PhysicalExpr>,
+    number: Arc<dyn PhysicalExpr>,
 }
 
 /// What some rows say of a column.
@@ -62,10 +67,13 @@ struct Tests {
 struct Seen {
     fits: [bool; 4],
     has_digit: bool,
+    numbers: NumberSpelling,
 }
 
 impl Seen {
-    const NOTHING: Self = Self { fits: [true; 4], has_digit: false };
+    fn nothing() -> Self {
+        Self { fits: [true; 4], has_digit: false, numbers: NumberSpelling::default() }
+    }
 
     /// Returns whether no further cell can make it anything but text.
     fn is_text(&self) -> bool {
@@ -75,6 +83,7 @@ impl Seen {
     fn add(&mut self, other: &Self) {
         self.fits.iter_mut().zip(other.fits).for_each(|(fits, other)| *fits &= other);
         self.has_digit |= other.has_digit;
+        self.numbers.add(&other.numbers);
     }
 
     fn look(&mut self, tests: &Tests, rows: &RecordBatch) -> Result<()> {
@@ -82,11 +91,27 @@ impl Seen {
             *fits = *fits && !any(misfits, rows)?;
         }
         self.has_digit = self.has_digit || (!self.is_text() && any(&tests.has_digit, rows)?);
+        let [day, moment, integer, number] = &mut self.fits;
+        if (*day || *moment) && any(&tests.is_finer, rows)? {
+            (*day, *moment) = (false, false);
+        }
+        if *integer || *number {
+            let cells = tests.number.evaluate(rows).and_then(|cells| cells.into_array(rows.num_rows()));
+            let cells = cells.context(DOING)?;
+            let cells = cells.as_string_view_opt().into_iter().flatten().flatten();
+            cells.for_each(|cell| self.numbers.add_cell(cell));
+            if !self.numbers.may_tell_apart() {
+                (*integer, *number) = (false, false);
+            }
+        }
         Ok(())
     }
 
     fn found(&self) -> Option<DataType> {
-        let mut fitting = candidates().into_iter().zip(self.fits).filter(|(_, fits)| *fits);
+        let fits = |(candidate, fits): &(DataType, bool)| {
+            *fits && (!candidate.is_numeric() || self.numbers.tells_all_apart())
+        };
+        let mut fitting = candidates().into_iter().zip(self.fits).filter(fits);
         fitting.next().filter(|_| self.has_digit).map(|(fitting, _)| fitting)
     }
 }
@@ -116,12 +141,18 @@ pub(crate) async fn find_types(table: &DataFrame, csv: &CsvOptions) -> Result<Fo
             condition(AsType::new(&candidate, true).misfits(name, &text_for(name, &candidate, csv)))
         });
         let digit = Pattern::new("kanon_has_digit", |text: &str| text.bytes().any(|c| c.is_ascii_digit()));
+        let finer = Pattern::new("kanon_has_nanoseconds", |text: &str| {
+            let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+            fraction.bytes().take_while(u8::is_ascii_digit).count() > 6
+        });
         let text = cast(column(name), DataType::Utf8View);
-        let has_digit = condition(of_values(Arc::new(digit), name, text))?;
-        tests.push(Some(Tests { misfits: misfits.collect::<Result<_>>()?, has_digit }));
+        let has_digit = condition(of_values(Arc::new(digit), name, text.clone()))?;
+        let is_finer = condition(of_values(Arc::new(finer), name, text))?;
+        let number = condition(text_for(name, &DataType::Float64, csv))?;
+        tests.push(Some(Tests { misfits: misfits.collect::<Result<_>>()?, has_digit, is_finer, number }));
     }
     let mut seen: Vec<Option<Seen>> =
-        tests.iter().map(|tests| tests.as_ref().map(|_| Seen::NOTHING)).collect();
+        tests.iter().map(|tests| tests.as_ref().map(|_| Seen::nothing())).collect();
     let tests = Arc::new(tests);
     let spread = Partitioning::RoundRobinBatch(state.config().target_partitions());
     let rows = table.clone().repartition(spread).context(DOING)?;
@@ -249,15 +280,20 @@ mod tests {
         let [day, moment, integer, number] = candidates().map(Some);
         for (cells, expected) in [
             (&["9", "10", ""][..], &integer),
-            (&["-9", "+10", " 7 ", "0"], &integer),
+            (&["-9", " 7 ", "0"], &integer),
+            (&["9", "+10"], &None),
             (&["9223372036854775807"], &integer),
             (&["9223372036854775808"], &None),
             // Fractions make doubles, which do not hold all integers.
             (&["0.5", "9007199254740992"], &number),
             (&["0.5", "9007199254740993"], &None),
             (&["1.5", "NaN", "-inf"], &number),
-            (&["1e5", "2.", ".5"], &number),
+            (&["1e-05", "2.5"], &number),
+            (&["1e5", "2.5"], &None),
             (&["1e400"], &None),
+            (&["250.0", "250.00"], &None),
+            (&["2020-06-30T10:00:00.123456"], &moment),
+            (&["2020-06-30T10:00:00.123456789"], &None),
             (&["NaN", "inf"], &None),
             (&["2020-06-30", "2020-06-30T00:00:00Z"], &day),
             (&["2020-06-30", "2020-06-30 00:00:01"], &moment),

@@ -11,6 +11,8 @@ pub mod hierarchy_files;
 pub(crate) mod infer_types;
 mod loaded;
 pub(crate) mod merged;
+#[cfg(feature = "cli")]
+mod number_spelling;
 mod other_tables;
 mod parquet_encryption;
 mod plain_form;

@@ -3,8 +3,10 @@
 
 mod setting;
 
-pub(crate) use setting::toml_key;
 pub use setting::{Setting, TextTable};
+pub(crate) use setting::toml_key;
+#[cfg(feature = "engine")]
+pub(crate) use setting::toml_text;
 
 use crate::decimal::Decimal;
 use crate::doc::Doc;

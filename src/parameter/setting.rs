@@ -182,12 +182,36 @@ impl fmt::Display for Setting {
 /// Returns a key as a policy has it: with quotes where TOML needs them.
 pub(crate) fn toml_key(key: &str) -> Cow<'_, str> {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if !key.is_empty() && key.bytes().all(is_bare) { key.into() } else { format!("{key:?}").into() }
+    if !key.is_empty() && key.bytes().all(is_bare) { key.into() } else { toml_text(key).into() }
+}
+
+/// Returns a text as a TOML string.
+pub(crate) fn toml_text(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\t' => quoted += "\\t",
+            c if c.is_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_and_keys_are_read_back() {
+        for name in ["age", "", "a b", "q\"uo\\te", "tab\tline\nend\u{7f}", "größe", "a.b", "\u{85}\u{feff}x"]
+        {
+            let table: toml::Table =
+                toml::from_str(&format!("{} = {}", toml_key(name), toml_text(name))).unwrap();
+            assert_eq!(table.get(name).and_then(|value| value.as_str()), Some(name));
+        }
+    }
 
     #[test]
     fn a_list_of_nodes_is_written_as_in_a_policy() {

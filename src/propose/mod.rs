@@ -27,7 +27,7 @@ use datafusion::prelude::DataFrame;
 
 pub use facts::ColumnFacts;
 pub use merge_levels::K;
-pub use oddities::{Looked, oddities};
+pub use oddities::{ColumnToCheck, oddities};
 pub use roles::Proposed;
 pub use separation::{NEARLY_ALL, SingledOut, Together};
 pub use steps::Levels;
@@ -35,6 +35,7 @@ pub use steps::Levels;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result};
 use crate::input::{Format, Input};
+use crate::parameter::toml_text;
 use crate::policy::{CsvOptions, CsvType, DateFormat, FilesAndTrees, Folder, NumberFormat, PolicySpec};
 use crate::progress::Phase;
 use doubts::Doubt;
@@ -130,7 +131,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     }
     let (named, mut columns): (Vec<Option<Named>>, Vec<ProposedColumn>) =
         facts.into_iter().map(of_column).unzip();
-    let individuals = find_individuals(&named, &mut columns);
+    let mut individuals = find_individuals(&named, &mut columns);
     let individual = match &individuals {
         IndividualSource::Individual(name) => Some(name.as_str()),
         IndividualSource::Rows(_) | IndividualSource::Unknown(_) => None,
@@ -157,11 +158,19 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         }
     }
 
+    if let IndividualSource::Rows(name) = &individuals
+        && let Some(note) = oddities::respelt_individuals(&table, name, run).await?
+        && let Some(column) = columns.iter_mut().find(|column| column.facts.name == *name)
+    {
+        column.notes.push(note);
+        individuals = IndividualSource::Unknown(None);
+    }
+
     // Identifiers and free text are never written.
     let is_read =
         |column: &&mut ProposedColumn| !matches!(column.role, Proposed::Identifier | Proposed::Text);
     let mut read: Vec<&mut ProposedColumn> = columns.iter_mut().filter(is_read).collect();
-    let looked = read.iter().map(|column| Looked {
+    let looked = read.iter().map(|column| ColumnToCheck {
         name: column.facts.name.clone(),
         is_individual: column.role == Proposed::Individual,
     });
@@ -218,8 +227,9 @@ async fn add_relative_dates(table: &DataFrame, columns: &mut [ProposedColumn], r
     for (date, since) in relative_dates(table, &dates, rows, run).await? {
         if let Some(column) = columns.iter_mut().find(|column| column.facts.name == date) {
             column.notes.push(format!(
-                "Never before `{since}`: `relative_to = {since:?}, hierarchy = {{ range = [7, 28] }}` releases the days between \
-                 them, which say less than a second date"
+                "Never before `{since}`: `relative_to = {}, hierarchy = {{ range = [7, 28] }}` releases the days between \
+                 them, which say less than a second date",
+                toml_text(since)
             ));
         }
     }

@@ -31,7 +31,7 @@ const COUNTED_ALONE: usize = 16;
 const TIMES_MEDIAN: u64 = 20;
 /// A length of codes is rare if at most one in so many has it: a tenth of many countries' postal codes begin with 0.
 const RARE_IN: u64 = 5;
-/// Codes may have this many times fewer other cells among them.
+/// At most one cell in so many may be something other than a code.
 const OTHERS_IN: u64 = 10;
 /// Texts of so many digits may be codes though none begins with 0.
 const LEAST_CODE: u128 = 4;
@@ -40,7 +40,7 @@ const DOING: &str = "counting odd cells";
 
 /// A column to look at.
 #[derive(Debug, Clone)]
-pub struct Looked {
+pub struct ColumnToCheck {
     /// The name.
     pub name: String,
     /// Whether it is the individual column.
@@ -64,7 +64,11 @@ struct Oddities {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub async fn oddities(table: &DataFrame, columns: &[Looked], run: &Run<'_>) -> Result<Vec<Vec<String>>> {
+pub async fn oddities(
+    table: &DataFrame,
+    columns: &[ColumnToCheck],
+    run: &Run<'_>,
+) -> Result<Vec<Vec<String>>> {
     let mut found = Vec::new();
     let mut counted_alone = 0;
     for some in columns.chunks(AT_ONCE) {
@@ -76,6 +80,21 @@ pub async fn oddities(table: &DataFrame, columns: &[Looked], run: &Run<'_>) -> R
     Ok(sentences.collect())
 }
 
+/// Returns the sentence about individuals that differ only in their spelling; `None` if none do.
+///
+/// # Errors
+/// Those of [`oddities`].
+pub(super) async fn respelt_individuals(
+    table: &DataFrame,
+    name: &str,
+    run: &Run<'_>,
+) -> Result<Option<String>> {
+    let of = ColumnToCheck { name: name.to_owned(), is_individual: true };
+    let found = of_some(table, &[Column::of(table, &of)?], &mut 0, run).await?;
+    let respelt = found.first().map_or(0, |odd| odd.respelt);
+    Ok(Oddities { respelt, ..Oddities::default() }.sentences(true).pop())
+}
+
 /// A column with the kind of its cells.
 struct Column<'a> {
     name: &'a str,
@@ -85,7 +104,7 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn of(table: &DataFrame, looked: &'a Looked) -> Result<Self> {
+    fn of(table: &DataFrame, looked: &'a ColumnToCheck) -> Result<Self> {
         let field = table.schema().as_arrow().field_with_name(&looked.name);
         let field = field.map_err(|_| Error::internal("oddities: a column is not in the table"))?;
         let data_type = field.data_type();
@@ -100,8 +119,8 @@ impl<'a> Column<'a> {
     /// Builds the text with one spelling.
     fn respelt(&self) -> Expr {
         let spelling: Arc<dyn OfValues> = match self.is_individual {
-            true => Arc::new(Respelt { name: "kanon_respelt_individual", of: spelling_of_individual }),
-            false => Arc::new(Respelt { name: "kanon_respelt", of: spelling }),
+            true => Arc::new(Spelling { name: "kanon_respelt_individual", of: spelling_of_individual }),
+            false => Arc::new(Spelling { name: "kanon_respelt", of: spelling }),
         };
         of_values(spelling, self.name, self.text())
     }
@@ -280,12 +299,12 @@ fn spelling_of_individual(text: &str) -> String {
 }
 
 /// Spells texts in one way.
-struct Respelt {
+struct Spelling {
     name: &'static str,
     of: fn(&str) -> String,
 }
 
-impl OfValues for Respelt {
+impl OfValues for Spelling {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// The number of columns of dates that are compared with one another.
 const COMPARED: usize = 8;
-/// There are at least this many times fewer different numbers of days than different dates.
+/// The distinct differences in days are at least this many times fewer than the distinct dates.
 const TIMES_FEWER: u64 = 2;
 
 /// Returns columns of `dates`, each with the column from which its days may be counted, in a table with

@@ -188,9 +188,76 @@ fn external_tables_go_through_the_checks_of_files() {
         "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'twice.csv' OPTIONS ('format.delimiter' ',')";
     ask(&place, "", options).exit(3).says("columns 2 and 3 of the input have the same name");
 
+    external("CSV", "names/", "(a INT, b INT)").exit(3).says("column 1 does not have the name");
+    external("CSV", "names/b.csv", "(a INT, b INT)")
+        .exit(3)
+        .says("`a` is declared as column 1 and is column 2 of the header");
+    assert_eq!(external("CSV", "names/b.csv", "(b INT, a INT)").exit(0).out, "b,a\n3,4\n");
+
     // JSON: all rows say what a column is.
     let lines: String = (0..2000).map(|n| format!("{{\"n\": {n}}}\n")).collect();
     place.write("n.json", lines + "{\"n\": 0.5, \"late\": 7}\n");
     let json = "CREATE EXTERNAL TABLE t STORED AS JSON LOCATION 'n.json'; SELECT sum(n) AS n, max(late) AS late FROM t";
     assert_eq!(rows(&place, json), "1999000.5,7\n");
+}
+
+/// Cells that differ may be codes: they stay apart.
+#[test]
+fn different_cells_are_no_one_value() {
+    let place = Place::new();
+    for cells in [
+        ["250.0", "250.00"],
+        ["1.10", "1.1"],
+        ["+49301", "49301"],
+        ["1E3", "1000"],
+        ["12345678901234567890.5", "12345678901234567890.6"],
+        ["2020-01-01T10:00:00.123456789", "2020-01-01T10:00:00.123456788"],
+    ] {
+        place.write("in.csv", format!("code\n{}\n{}\n", cells[0], cells[1]));
+        let checked = place.run("check in.csv --quasi code --k 2 --format json").exit(1).json();
+        assert_eq!(checked["classes"], 2, "{cells:?}");
+        assert_eq!(
+            rows(&place, "SELECT k_anonymity(code), count(DISTINCT code) FROM 'in.csv'"),
+            "1,2\n",
+            "{cells:?}"
+        );
+    }
+    place.write("in.csv", "price,one\n9.50,1\n10.00,1\n");
+    assert_eq!(rows(&place, "SELECT avg(price), sum(one) FROM 'in.csv'"), "9.75,2\n");
+}
+
+/// Threads divide a file at line breaks, but not inside of quotes.
+#[test]
+fn cells_of_several_lines_are_whole_whatever_the_threads() {
+    let place = Place::new();
+    let note = "1,2,3\n4,5,6\n7,8,9\n".repeat(900);
+    let lines: String = (0..200).map(|n| format!("{n},{},\"{note}\"\n", n % 7)).collect();
+    place.write("in.csv", format!("id,n,note\n{lines}"));
+    for table in [
+        "(id TEXT, n TEXT, note TEXT) STORED AS CSV LOCATION 'in.csv'",
+        "STORED AS CSV LOCATION 'in.csv' OPTIONS ('format.has_header' 'true')",
+    ] {
+        let text = format!("CREATE EXTERNAL TABLE t {table}; SELECT count(*), k_anonymity(n) FROM t");
+        assert_eq!(ask(&place, "--threads 4", &text).exit(0).out.lines().last(), Some("200,28"), "{table}");
+    }
+}
+
+/// COPY replaces files, but no release and no private record, and makes no folder of an address.
+#[test]
+fn copies_damage_no_release() {
+    let place = Place::new();
+    place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nq = { role = \"quasi\" }\n");
+    place.write("in.csv", "q\na\na\n");
+    place.run("release in.csv --policy p.toml --to out").exit(0);
+    let before = place.tree();
+    for (to, code, why) in [
+        ("out.private.json", 2, "is the private record of a release"),
+        ("out/part-00000.parquet", 2, "is inside a release"),
+        ("out", 2, "is a release"),
+        ("s3://bucket/x.parquet", 2, "COPY TO: s3://"),
+    ] {
+        ask(&place, "", &format!("COPY (SELECT 1 AS x) TO '{to}' STORED AS PARQUET")).exit(code).says(why);
+    }
+    assert_eq!(place.tree(), before);
+    ask(&place, "", "COPY (SELECT 1 AS x) TO 'x.parquet'").exit(0);
 }

@@ -277,6 +277,21 @@ fn merging_is_explained_once_and_the_next_step_goes_on() {
     has(&ran.out, &["next      kanon search in.csv --policy p.toml shows"]);
 }
 
+/// Where people come again in another spelling, their rows are not asserted to be individuals.
+#[test]
+fn numbers_of_people_in_two_spellings() {
+    let place = Place::new();
+    let csv = |second: &str| {
+        let pair = |n: usize| format!("P{n},{},x\n{second}{n},{},y\n", n % 5, n % 5);
+        format!("patient,ward,dx\n{}", (0..50).map(pair).collect::<String>())
+    };
+    let (policy, _) = init(&place, &csv("Q"));
+    assert!(policy.contains("\nrows_are_individuals = true\n"), "{policy}");
+    let (policy, flowing) = init(&place, &csv("p"));
+    has(&policy, &["\n# rows_are_individuals = true\n"]);
+    has(&flowing, &["Is each row a different individual?", "50 "]);
+}
+
 /// A discharge may be relative to the admission: 20 numbers of days instead of hundreds of dates. An age
 /// at the admission has as many as there are dates of birth; one discharge before its admission, or few
 /// rows with both, say nothing.

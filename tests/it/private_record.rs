@@ -114,6 +114,12 @@ fn a_private_record_is_neither_in_the_release_nor_among_the_input() {
     let lab = Lab::new(&people(1));
     released(&lab, &["--private", "out/x.json"]).exit(2, "is inside the release");
     released(&lab, &["--private", OUT]).exit(2, "is inside the release");
+    fs::create_dir(lab.path("other")).unwrap();
+    fs::write(lab.path("other/_kanon.json"), "{}").unwrap();
+    for private in ["other", "other/records/x.json"] {
+        released(&lab, &["--private", private]).exit(2, "is inside another release");
+    }
+    fs::remove_dir_all(lab.path("other")).unwrap();
     fs::create_dir(lab.path("lake")).unwrap();
     fs::rename(lab.path("people.parquet"), lab.path("lake/people.parquet")).unwrap();
     let release: &[&str] = &["release", "lake", "--policy", "policy.toml", "--to", OUT];

@@ -1,6 +1,7 @@
 //! Renders how the files of an input are written: `[input]` with its comments.
 
-use super::render_policy::{PolicyText, quoted};
+use super::render_policy::PolicyText;
+use crate::parameter::toml_text;
 use crate::policy::{CsvOptions, NumberFormat};
 use crate::propose::Proposal;
 
@@ -36,7 +37,7 @@ impl PolicyText {
             self.comment(&format!("There are numbers with `{decimal}` before their fraction{thousands}."));
         }
         if !unclear_dates.is_empty() {
-            let formats: Vec<String> = unclear_dates.iter().map(|format| quoted(format.text())).collect();
+            let formats: Vec<String> = unclear_dates.iter().map(|format| toml_text(format.text())).collect();
             self.comment(&format!(
                 "There are dates that fit several formats: {}. Ask which one holds, then add it to date_format; until then they stay text.",
                 formats.join(" and ")
@@ -44,9 +45,14 @@ impl PolicyText {
         }
         if let [one, other] = unclear_numbers.as_slice() {
             let of = |format: &NumberFormat| {
-                let thousands =
-                    format.thousands.map(|mark| format!(" with thousands = {}", quoted(&mark.to_string())));
-                format!("decimal = {}{}", quoted(&format.decimal.to_string()), thousands.unwrap_or_default())
+                let thousands = format
+                    .thousands
+                    .map(|mark| format!(" with thousands = {}", toml_text(&mark.to_string())));
+                format!(
+                    "decimal = {}{}",
+                    toml_text(&format.decimal.to_string()),
+                    thousands.unwrap_or_default()
+                )
             };
             let until = match *one == usual.numbers {
                 true => "a point is read as the mark before a fraction",
@@ -70,30 +76,30 @@ impl PolicyText {
         }
         self.line("[input]");
         if let Some(delimiter) = csv.delimiter {
-            self.line(&format!("delimiter = {}", quoted(&char::from(delimiter).to_string())));
+            self.line(&format!("delimiter = {}", toml_text(&char::from(delimiter).to_string())));
         }
         if !csv.has_header() {
             self.line("header = false");
         }
         if let Some(encoding) = csv.encoding {
-            self.line(&format!("encoding = {}", quoted(&encoding.name().to_ascii_lowercase())));
+            self.line(&format!("encoding = {}", toml_text(&encoding.name().to_ascii_lowercase())));
         }
         match csv.date_formats.as_slice() {
             [] => {}
-            [one] => self.line(&format!("date_format = {}", quoted(one.text()))),
+            [one] => self.line(&format!("date_format = {}", toml_text(one.text()))),
             several => {
-                let all: Vec<String> = several.iter().map(|one| quoted(one.text())).collect();
+                let all: Vec<String> = several.iter().map(|one| toml_text(one.text())).collect();
                 self.line(&format!("date_format = [{}]", all.join(", ")));
             }
         }
         if csv.numbers.decimal != usual.numbers.decimal {
-            self.line(&format!("decimal = {}", quoted(&csv.numbers.decimal.to_string())));
+            self.line(&format!("decimal = {}", toml_text(&csv.numbers.decimal.to_string())));
         }
         if let Some(mark) = csv.numbers.thousands {
-            self.line(&format!("thousands = {}", quoted(&mark.to_string())));
+            self.line(&format!("thousands = {}", toml_text(&mark.to_string())));
         }
         if csv.nulls != usual.nulls {
-            let nulls: Vec<String> = csv.nulls.iter().map(|text| quoted(text)).collect();
+            let nulls: Vec<String> = csv.nulls.iter().map(|text| toml_text(text)).collect();
             self.line(&format!("nulls = [{}]", nulls.join(", ")));
         }
         self.blank();

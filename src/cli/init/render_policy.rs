@@ -6,6 +6,7 @@ use arrow::datatypes::DataType;
 
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
+use crate::parameter::{toml_key, toml_text};
 use crate::propose::{
     ColumnFacts, IndividualSource, K, NEARLY_ALL, Proposal, Proposed, ProposedColumn, Together,
 };
@@ -151,7 +152,7 @@ impl PolicyText {
             self.line("[[require]]");
             self.line("model = \"l_diversity\"");
             self.line("l = 2");
-            self.line(&format!("sensitive = {}", quoted(name)));
+            self.line(&format!("sensitive = {}", toml_text(name)));
             self.blank();
         }
     }
@@ -204,7 +205,7 @@ impl PolicyText {
             }
         };
         self.comment(&why);
-        self.line(&format!("method = {}", quoted(method)));
+        self.line(&format!("method = {}", toml_text(method)));
         self.blank();
     }
 
@@ -353,7 +354,7 @@ impl PolicyText {
             }
             None => String::new(),
         };
-        self.line(&format!("{} = {{ role = \"{}\"{hierarchy} }}", key(&facts.name), role.word()));
+        self.line(&format!("{} = {{ role = \"{}\"{hierarchy} }}", toml_key(&facts.name), role.word()));
     }
 
     fn next(&mut self, proposal: &Proposal, input: &str, to: Option<&Path>) {
@@ -442,39 +443,9 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Returns a name as a TOML key.
-fn key(name: &str) -> String {
-    let is_bare =
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    if is_bare { name.to_owned() } else { quoted(name) }
-}
-
-/// Returns a text as a TOML string.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\t' => quoted += "\\t",
-            c if c.is_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_and_keys_are_read_back() {
-        for name in ["age", "", "a b", "q\"uo\\te", "tab\tline\nend\u{7f}", "größe", "a.b", "\u{85}\u{feff}x"]
-        {
-            let table: toml::Table = toml::from_str(&format!("{} = {}", key(name), quoted(name))).unwrap();
-            assert_eq!(table.get(name).and_then(|value| value.as_str()), Some(name));
-        }
-    }
 
     #[test]
     fn estimates_are_rounded() {

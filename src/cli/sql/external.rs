@@ -2,9 +2,11 @@
 //! as the statement does not say otherwise.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use arrow::datatypes::Schema;
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::TableReference;
 use datafusion::logical_expr::{CreateExternalTable, DdlStatement, LogicalPlan, LogicalPlanBuilder};
@@ -13,11 +15,12 @@ use datafusion::sql::parser::{self, Statement};
 
 use super::errors::StageResult;
 use super::files::note;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::input::address::local_path;
 use crate::input::found_types::{PinnedTable, find_types, with_types};
 use crate::input::{Format, Input, PinnedFile};
 use crate::policy::{CsvOptions, one_name_each};
+use crate::release::publish::record::{RECORD, is_private};
 use crate::sql::options::{CsvTypes, KanonOptions};
 
 /// The formats as STORED AS names them, which is also how files in a folder must end.
@@ -72,6 +75,10 @@ pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTa
     if !(is_there && table.if_not_exists) {
         let files = checked(&table)?;
         let has_texts = table.file_type.eq_ignore_ascii_case("csv") && table.schema.fields().is_empty();
+        if table.file_type.eq_ignore_ascii_case("csv") {
+            // Otherwise threads divide a file at any line break, also at one inside of quotes.
+            table.options.entry(NEWLINES.to_owned()).or_insert("true".to_owned());
+        }
         let rows = match table.file_type.to_ascii_lowercase().as_str() {
             "csv" if has_texts => Some("0".to_owned()),
             "json" => Some(usize::MAX.to_string()),
@@ -95,6 +102,9 @@ pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTa
 
 /// The option for the rows by which the engine chooses types.
 const LOOKED_AT: &str = "format.schema_infer_max_rec";
+
+/// The option for line breaks inside of quotes.
+const NEWLINES: &str = "format.newlines_in_values";
 
 /// The codes of errors where there is no file.
 const NO_FILE: [Code; 2] = [Code::NotFound, Code::EmptyInput];
@@ -123,17 +133,54 @@ fn checked(table: &CreateExternalTable) -> Result<Vec<PinnedFile>> {
     let input = Input::of_files(&table.locations.join(", "), files, *format);
     match format {
         _ if input.files.is_empty() => {}
-        Format::Csv if has_columns => {}
         // Options may say that it is no JSON lines.
         Format::Json if !table.options.is_empty() => {}
         Format::Csv => {
             if let Some(csv) = csv_of(&table.options) {
-                input.checked_schema(&csv)?;
+                let header = input.checked_schema(&csv)?;
+                if csv.has_header() {
+                    declared_in_order(table, &header)?;
+                }
             }
         }
         _ => drop(input.checked_schema(&CsvOptions::default())?),
     }
     Ok(input.files)
+}
+
+/// Checks that the columns that a statement declares stand where the header has them: the engine reads cells by
+/// their places.
+fn declared_in_order(table: &CreateExternalTable, header: &Schema) -> Result<()> {
+    let declared = table.schema.fields().iter().enumerate();
+    let moved =
+        declared.filter_map(|(at, field)| Some((field.name(), at, header.index_of(field.name()).ok()?)));
+    match moved.into_iter().find(|(_, at, stands)| at != stands) {
+        None => Ok(()),
+        Some((name, at, stands)) => Err(Error::data(format!(
+            "`{name}` is declared as column {} and is column {} of the header; declare the columns in the order of the \
+             files, which are read by it",
+            at + 1,
+            stands + 1
+        ))),
+    }
+}
+
+/// Checks the place to which COPY writes, which may have a file: neither a release nor a private record may be
+/// replaced.
+///
+/// # Errors
+/// A policy error that says what is there.
+pub(super) fn check_output(location: &str) -> Result<()> {
+    let path = local_path(location).map_err(|error| error.at("COPY TO"))?;
+    let is_release = |folder: &Path| folder.join(RECORD).is_file();
+    let what = match path.parent() {
+        _ if is_private(&path) && path.exists() => "is the private record of a release",
+        _ if is_release(&path) => "is a release",
+        Some(folder) if is_release(folder) => "is inside a release",
+        _ => return Ok(()),
+    };
+    let error = Error::policy(format!("{what}, which COPY would damage; write to another place"));
+    Err(error.coded(Code::Exists).at(format!("COPY TO {}", path.display())))
 }
 
 /// Returns how the first line of a CSV file is read according to OPTIONS; `None` if that depends on more than the

@@ -388,6 +388,10 @@ async fn start(session: &SessionContext, plan: LogicalPlan, reads: Reads, doing:
         (Reads::Schema, LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table))) => {
             return external::create(session, *table).await.map(Started::Done);
         }
+        (_, LogicalPlan::Copy(copy)) => {
+            external::check_output(&copy.output_url)?;
+            session.execute_logical_plan(LogicalPlan::Copy(copy)).await.opening()?
+        }
         (Reads::Nothing, plan) => session.execute_logical_plan(plan).await.asking()?,
         (_, plan) => session.execute_logical_plan(plan).await.opening()?,
     };

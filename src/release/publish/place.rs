@@ -9,7 +9,7 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::input::Input;
 use crate::release::publish::entry_kind::kind_of;
-use crate::release::publish::record::{PRIVATE_END, PrivateRecord, PublicRecord, name_of};
+use crate::release::publish::record::{PRIVATE_END, PrivateRecord, PublicRecord, RECORD, name_of};
 use crate::release::publish::target::{AtOut, absolute, check_replaceable, is_absent, reads};
 
 /// Where a release is published, and where its private record is kept.
@@ -76,8 +76,10 @@ impl Place {
             return Self::beside(&out);
         }
         let private = absolute("--private", &self.private)?;
-        if private.starts_with(&out) {
-            let why = "is inside the release; a private record holds raw facts, so keep it elsewhere";
+        let is_in_release = private.ancestors().skip(1).any(|folder| folder.join(RECORD).is_file());
+        if private.starts_with(&out) || is_in_release {
+            let why = if private.starts_with(&out) { "the release" } else { "another release" };
+            let why = format!("is inside {why}; a private record holds raw facts, so keep it elsewhere");
             return Err(Error::policy(why).at(format!("--private {}", self.private.display())));
         }
         Ok(Self::with_file(&out, private))
