@@ -153,6 +153,8 @@ impl ClassTableBuilder {
         let heaviest = self.columns.iter().map(|c| c.weight).fold(0.0, f64::max);
         let mut columns: Vec<EncodedColumn> = Vec::with_capacity(self.columns.len());
         let mut values_of_groups = Vec::with_capacity(self.columns.len());
+        let mut values_held = Held::new(&budget);
+        let of_values = 2 * self.columns.len() * self.rows.len() * size_of::<u32>();
         let mut quasi = Vec::with_capacity(self.columns.len());
         let holders =
             if self.counts_individuals { self.coding.pop().map(holders).transpose()? } else { None };
@@ -173,6 +175,9 @@ impl ClassTableBuilder {
                 .map_err(|e| e.and(&uncovered))?;
             // Base classes are at level 0, which may merge values.
             let level_0 = coded.level(0).of_value();
+            if coded.joins_values() {
+                values_held.at_least(of_values)?;
+            }
             values_of_groups.push(coded.joins_values().then(|| coding.codes.to_vec()));
             coding.codes.iter_mut().for_each(|code| *code = level_0[*code as usize]);
             columns.push(coded);
@@ -193,10 +198,8 @@ impl ClassTableBuilder {
             // The encoder holds the memory of the values.
             distinct.push((values, coding.coder));
         }
-        let mut values_held = Held::new(&budget);
         let values_of_groups = match values_of_groups.iter().any(Option::is_some) {
             true => {
-                values_held.at_least(2 * columns.len() * self.rows.len() * size_of::<u32>())?;
                 let all = values_of_groups.into_iter().zip(&quasi);
                 Some(all.map(|(values, codes)| values.unwrap_or_else(|| codes.to_vec())).collect::<Vec<_>>())
             }

@@ -107,7 +107,7 @@ impl EncodedColumn {
             .iter()
             .zip(1..)
             .map(|((labels, _), levels)| labels.len() * (levels * size_of::<u32>() + 40));
-        held.at_least(bytes + maps.sum::<usize>() + values.len() * size_of::<u64>())?;
+        held.at_least(bytes + maps.sum::<usize>() + 2 * values.len() * size_of::<u64>())?;
         // Values that a clip merges count as one, those that `merge` joins do not.
         let leaf_count = coded.first().map_or(0, |(leaves, _)| leaves.len());
         let of_leaf = |level: usize| map_codes(&coded[0].1, &coded[level].1, leaf_count);
@@ -234,7 +234,7 @@ impl EncodedColumn {
     }
 
     /// Returns the number of leaves below a level-0 code.
-    pub(super) fn leaves_below(&self, code: u32) -> u64 {
+    pub(crate) fn leaves_below(&self, code: u32) -> u64 {
         self.levels[0].leaves[code as usize]
     }
 

@@ -14,7 +14,7 @@ use crate::error::{Code, Error, Result, nearest};
 use crate::input::{Loaded, open};
 use crate::model::{Needs, Quantity, Requirement, SensitiveColumn, k_anonymity::KAnonymity, looked_at};
 use crate::progress::Phase;
-use crate::propose::{Looked, oddities};
+use crate::propose::{ColumnToCheck, oddities};
 use crate::release::doubts::of_individuals;
 use crate::release::profile::{SeenAll, for_every_class};
 use crate::release::publish::record::plain_number;
@@ -163,12 +163,12 @@ impl Check {
 async fn notes(run: &Run<'_>, loaded: &Loaded, counted: &[(SensitiveColumn, bool)]) -> Result<Vec<String>> {
     let is_read = |role: Role| !matches!(role, Role::Identifier | Role::Text);
     let of_policy = loaded.policy.columns.iter().filter(|(_, role)| is_read(*role));
-    let mut looked: Vec<Looked> = of_policy
-        .map(|(name, role)| Looked { name: name.clone(), is_individual: *role == Role::Individual })
+    let mut looked: Vec<ColumnToCheck> = of_policy
+        .map(|(name, role)| ColumnToCheck { name: name.clone(), is_individual: *role == Role::Individual })
         .collect();
     for (column, _) in counted {
         if !looked.iter().any(|looked| looked.name == column.name()) {
-            looked.push(Looked { name: column.name().to_owned(), is_individual: false });
+            looked.push(ColumnToCheck { name: column.name().to_owned(), is_individual: false });
         }
     }
     let notes = oddities(&loaded.table, &looked, run).await?;

@@ -67,8 +67,8 @@ impl Risk {
         let hidden = hidden_rows(&table);
         if hidden > 0 {
             text += &format!(
-                "note      {} `*` or NULL in every quasi-identifier, as after an earlier suppression: nobody is found by \
-                 them, and the figures below count them all the same\n\n",
+                "note      {} `*` or NULL in every quasi-identifier, as after an earlier suppression: no individual can be \
+                 found by them, and the figures below count them all the same\n\n",
                 plural(hidden, "row is", "rows are")
             );
         }

@@ -15,14 +15,16 @@ use super::source::{PolicyFile, Set};
 use crate::class::{ClassTable, EvaluatedNode, EvaluatedRegions};
 use crate::engine::Run;
 use crate::error::{Error, Result};
+use crate::generalize::merge::MergedTree;
 use crate::input::{Input, open};
+use crate::known::OTHER;
 use crate::measure::utility::Utility;
 use crate::measure::{LOSSES, ratio};
 use crate::method::best::{Attempt, Tried};
 use crate::method::{AUTO, Candidate, Outcome, Recoding, Shows, takes_effort, why_auto};
 use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
-use crate::policy::{Policy, Quasi};
+use crate::policy::Policy;
 use crate::release::doubts::doubts;
 use crate::release::publish::make_record::level_record;
 use crate::release::publish::record::plain_number;
@@ -144,10 +146,10 @@ fn read(policy: &Policy, classes: &ClassTable) -> String {
         0 => rows(classes.total_rows()),
         unowned => rows_of(classes.total_rows(), classes.total_individuals(), unowned),
     };
-    let level_0 = |quasi: &Quasi| quasi.hierarchy.levels().first().map(|level| level.descriptor());
     let labels = policy.quasi.iter().filter_map(|quasi| {
-        let label = level_0(quasi)?.label_of_merge().map(|label| label_text(&quasi.name, label))?;
-        Some(format!("labels    {label}\n"))
+        let MergedTree { rows, label, .. } = quasi.tree.as_ref().filter(|tree| tree.label != OTHER)?;
+        let is_shown = rows.rows().iter().flatten().any(|cell| cell == label);
+        is_shown.then(|| format!("labels    {}\n", label_text(&quasi.name, label)))
     });
     format!("read      {read}, {base}\n{}", labels.collect::<String>())
 }

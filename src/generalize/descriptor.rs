@@ -166,7 +166,11 @@ impl FromStr for Descriptor {
 
     /// Reads the text of a descriptor. It need not describe a level that exists.
     fn from_str(text: &str) -> Result<Self, DescriptorError> {
-        let mut parts = text.split(' ').map(|part| part.split_once(':').unwrap_or((part, ""))).peekable();
+        let part = |part| {
+            let (name, setting) = str::split_once(part, ':').unwrap_or((part, ""));
+            (name, setting.replace("%20", " ").replace("%25", "%"))
+        };
+        let mut parts = text.split(' ').map(part).peekable();
         let mut descriptor = match parts.peek() {
             Some((name, _)) if *name == CLIP => Self::new(CLIP),
             _ => {
@@ -181,7 +185,6 @@ impl FromStr for Descriptor {
                 descriptor.clip =
                     Some([low, high].map(|end| Some(end.to_owned()).filter(|end| !end.is_empty())));
             } else {
-                let setting = setting.replace("%20", " ").replace("%25", "%");
                 descriptor = descriptor.with_option(key, setting);
             }
         }

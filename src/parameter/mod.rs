@@ -3,10 +3,10 @@
 
 mod setting;
 
-pub use setting::{Setting, TextTable};
 pub(crate) use setting::toml_key;
 #[cfg(feature = "engine")]
 pub(crate) use setting::toml_text;
+pub use setting::{Setting, TextTable};
 
 use crate::decimal::Decimal;
 use crate::doc::Doc;

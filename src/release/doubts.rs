@@ -56,14 +56,14 @@ pub(crate) async fn of_individuals(
 }
 
 /// The values of identifiers, and the individuals that have one.
-struct Shared {
+struct IdentifierCounts {
     values: u64,
     /// The values that belong to several individuals.
     of_several: u64,
     individuals: u64,
 }
 
-impl Shared {
+impl IdentifierCounts {
     /// Returns whether the values may be people, and the individuals something that one of them has
     /// several of: there are fewer than two thirds as many values as individuals, and a tenth of the
     /// values or more belong to several individuals. A few typing errors, one number for "unknown" and
@@ -79,7 +79,7 @@ impl Shared {
 /// doubtful one by one, such as a first and a last name, are judged together.
 async fn shared_identifier(run: &Run<'_>, loaded: &Loaded, individual: &str) -> Result<Option<String>> {
     let identifiers = suspects(loaded, individual).await?;
-    let mut doubtful: Vec<(&str, Shared)> = Vec::new();
+    let mut doubtful: Vec<(&str, IdentifierCounts)> = Vec::new();
     for name in identifiers {
         let shared = shared(run, &loaded.table, &[name], individual).await?;
         if shared.is_doubtful() {
@@ -95,7 +95,7 @@ async fn shared_identifier(run: &Run<'_>, loaded: &Loaded, individual: &str) -> 
     Ok(together.is_doubtful().then(|| text(&names, individual, &together)))
 }
 
-fn text(names: &[&str], individual: &str, shared: &Shared) -> String {
+fn text(names: &[&str], individual: &str, shared: &IdentifierCounts) -> String {
     let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let listed = listed.join(", ");
     let (have, one, identify, them) = match names {
@@ -106,7 +106,7 @@ fn text(names: &[&str], individual: &str, shared: &Shared) -> String {
         "{listed} {have} {}, and `{individual}`, the individual column, {}; {} of several individuals: if {one} \
          {identify} a person, `{individual}` does not, and one person counts as several; give the column that says \
          whose row it is the role `individual`. If people share {them} values, as a family shares a telephone number, \
-         pass over this",
+         ignore this warning",
         plural(shared.values, "value", "values"),
         grouped(shared.individuals),
         plural(shared.of_several, "is that", "are those"),
@@ -154,7 +154,12 @@ async fn suspects<'a>(loaded: &'a Loaded, individual: &str) -> Result<Vec<&'a st
 }
 
 /// Counts the distinct values of `names`, and the individuals with one.
-async fn shared(run: &Run<'_>, table: &DataFrame, names: &[&str], individual: &str) -> Result<Shared> {
+async fn shared(
+    run: &Run<'_>,
+    table: &DataFrame,
+    names: &[&str],
+    individual: &str,
+) -> Result<IdentifierCounts> {
     run.stop.check()?;
     let key = random_keys(DOING)?[0];
     let columns: Vec<Expr> = names.iter().map(|name| column(*name)).collect();
@@ -169,7 +174,7 @@ async fn shared(run: &Run<'_>, table: &DataFrame, names: &[&str], individual: &s
     let values = class_sizes(&pairs, &["value"], run.stop, DOING).await?;
     let individuals = class_sizes(&pairs, &["individual"], run.stop, DOING).await?.classes();
     let of_several = values.histogram().filter(|(size, ..)| *size > 1).map(|(_, values, _)| values).sum();
-    Ok(Shared { values: values.classes(), of_several, individuals })
+    Ok(IdentifierCounts { values: values.classes(), of_several, individuals })
 }
 
 /// Returns the warning about a column of integers of several lengths whose first digits are kept.
@@ -183,8 +188,11 @@ fn of_prefixes(of: &EncodedColumn) -> Option<String> {
     }
     let values = of.values();
     // They are in order, NULL first.
-    let least = Value::read(values, values.null_count()).ok()?;
-    let greatest = Value::read(values, values.len().checked_sub(1)?).ok()?;
+    let (first, end) = (values.null_count(), values.len());
+    if first == end {
+        return None;
+    }
+    let (least, greatest) = (Value::read(values, first).ok()?, Value::read(values, end - 1).ok()?);
     let digits = |value: Value| match value {
         Value::Int(number) => Some(number.unsigned_abs().checked_ilog10().unwrap_or(0) + 1),
         _ => None,

@@ -60,7 +60,10 @@ impl PrivateRecord {
     pub fn trees(&self) -> Result<BTreeMap<String, MergedTree>> {
         let label = |name: &String| self.merged_labels.get(name).map_or(OTHER, String::as_str).to_owned();
         let tree = |(name, csv): (&String, &String)| match parse_table(csv) {
-            Ok(rows) => Ok((name.clone(), MergedTree { label: label(name), rows, is_followed: true })),
+            Ok(rows) => Ok((
+                name.clone(),
+                MergedTree { label: label(name), rows, is_followed: self.recoding_of.is_some() },
+            )),
             Err(_) => Err(Error::unmet(format!("the private record's tree of column `{name}` is damaged"))),
         };
         self.merged.iter().map(tree).collect()

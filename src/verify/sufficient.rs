@@ -1,5 +1,5 @@
-//! Columns released as they are that each single individuals out by themselves: whoever leaves one out
-//! would be told of the next, so they are told together.
+//! Columns released as they are that each single individuals out by themselves. They are reported
+//! together, because without one of them the next would be reported.
 
 use super::as_is::{ReleasedRows, UniqueTogether, is_above_a_tenth};
 use crate::error::Result;
@@ -10,8 +10,7 @@ use crate::error::Result;
 pub struct Sufficient {
     /// The columns with the number of individuals that each singles out, most first.
     pub columns: Vec<(String, u64)>,
-    /// The number that is still unique without all of them; `None` if no other column is released as it
-    /// is.
+    /// The number that is still unique without all of them; `None` if no column suffices alone, or all do.
     pub without: Option<u64>,
 }
 

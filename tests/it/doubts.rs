@@ -63,7 +63,7 @@ fn a_visit_is_no_individual_where_an_identifier_says_so() {
         format!(
             "{what}, and `visit`, the individual column, 10; 2 are those of several individuals: if {it} a person, \
              `visit` does not, and one person counts as several; give the column that says whose row it is the role \
-             `individual`. If people share {their} values, as a family shares a telephone number, pass over this"
+             `individual`. If people share {their} values, as a family shares a telephone number, ignore this warning"
         )
     };
     let alone = says("`ssn` has 2 values", "it identifies", "its");
@@ -307,6 +307,7 @@ fn prefixes_of_integers_of_two_lengths_are_a_doubt() {
     };
     place.parquet("in.parquet", &table([("zip", zip(2_139))]));
     place.parquet("even.parquet", &table([("zip", zip(21_390))]));
+    place.parquet("null.parquet", &table([("zip", Arc::new(Int64Array::from(vec![None; 40])) as ArrayRef)]));
     let policy = |levels: &str| {
         format!(
             "k = 5\nrows_are_individuals = true\n[columns]\nzip = {{ role = \"quasi\", hierarchy = {{ {levels} }} }}\n"
@@ -317,6 +318,7 @@ fn prefixes_of_integers_of_two_lengths_are_a_doubt() {
     for (levels, input, is_said) in [
         ("prefix = [3]", "in", true),
         ("prefix = [3]", "even", false),
+        ("prefix = [3]", "null", false),
         ("prefix = [3], side = \"right\"", "in", false),
         ("range = [10]", "in", false),
     ] {
@@ -338,7 +340,7 @@ fn rows_that_were_suppressed_before_are_nobody() {
     let sex = |row: usize| (!hidden(row) && row != 8).then(|| "m".to_owned());
     place.parquet("in.parquet", &table([("city", texts(40, city)), ("sex", texts(40, sex))]));
     let said = place.run("risk in.parquet --quasi city,sex").exit(0).out;
-    let note = "note      7 rows are `*` or NULL in every quasi-identifier, as after an earlier suppression: nobody is found by them, \
+    let note = "note      7 rows are `*` or NULL in every quasi-identifier, as after an earlier suppression: no individual can be found by them, \
                 and the figures below count them all the same\n";
     assert!(said.contains(note), "{said}");
     let json =

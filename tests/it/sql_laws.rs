@@ -29,6 +29,8 @@ use datafusion_kanon::parameter::{Absent, Kind, Parameter, Setting};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
+use crate::search_laws::law_cases;
+
 /// A call: what stands behind the value, and the generalizer that this means.
 struct Call {
     function: String,
@@ -267,7 +269,7 @@ async fn every_order_that_is_claimed_is_true() {
     let numbers: Vec<&str> = WHOLE.iter().chain(&FLOATS).copied().collect();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (session, mut claimed) = (session(), BTreeSet::new());
-    for round in 0..4 {
+    for round in 0..law_cases() / 50 {
         let seed = seeds().new_tree(&mut runner).unwrap().current();
         let options = SortOptions { descending: round % 2 > 0, nulls_first: round % 4 > 1 };
         for (call, values) in tried(&seed) {
@@ -359,7 +361,7 @@ fn every_preimage_that_is_claimed_is_true() {
     let session = session();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut rewritten, mut compared) = (BTreeSet::new(), 0usize);
-    for _ in 0..6 {
+    for _ in 0..law_cases() * 3 / 100 {
         let seed = seeds().new_tree(&mut runner).unwrap().current();
         for (call, values) in tried(&seed) {
             if !as_they_are(&values) {

@@ -77,22 +77,34 @@ def read_tree(release, column):
     for value, individual in zip(column.values, case.individuals):
         if value is not None:
             individuals[value].add(individual)
-    # Values of too few individuals need no line of their own.
-    column.tree = {value: ["other"] * column.top for value in individuals}
+    # The values that few individuals hold have no line of their own.
+    joined = release.private.get("merged_labels", {}).get(column.name, "other")
+    column.tree = {value: [joined] * column.top for value in individuals}
     text = io.StringIO(release.private["merged"][column.name], newline="")
-    column.tree |= {value: labels for value, *labels in csv.reader(text, delimiter=";")}
+    column.tree |= {value: labels for value, *labels in csv.reader(text, delimiter=";") if value != joined}
     order = column.line["hierarchy"]["merge"].get("order") or sorted(individuals)
-    needs_only_k = all(require["model"] == "k_anonymity" and "quasi" not in require for require in case.requires)
     for at, value in enumerate(order):
-        labels, size = column.tree[value], len(individuals[value] - {None})
-        runs = [(first + "..", ".." + last) for first in order[: at + 1] for last in order[at:]]
-        if {*labels} == {"other"}:
-            fits = not needs_only_k or size < case.k or value == "other"
-        else:
-            fits = size >= (case.k or 2) and labels[0] == value and all(
-                label in ("other", value) or any(label.startswith(first) and label.endswith(last) for first, last in runs)
+        labels = column.tree[value]
+        if {*labels} != {joined}:
+            runs = [(first + "..", ".." + last) for first in order[: at + 1] for last in order[at:]]
+            fits = labels[0] == value and all(
+                label in (joined, value) or any(label.startswith(first) and label.endswith(last) for first, last in runs)
                 for label in labels)
-        release.expect(fits, f"{column.name}: a label of the tree does not fit its value")
+            release.expect(fits, f"{column.name}: a label of the tree does not fit its value")
+    holders = {value: individuals[value] - {None} for value in order}
+    # A value with the text of the label has no line: it is one of the others.
+    listed = [len(holders[value]) for value in order if {*column.tree[value]} != {joined}]
+    least = case.k or 2
+    release.expect(min(listed, default=least) >= least, f"{column.name}: the tree lists a value of too few individuals")
+    if any(require["model"] != "k_anonymity" or "quasi" in require for require in case.requires):
+        return
+    others = [held for value, held in holders.items() if {*column.tree[value]} == {joined}]
+    rare = [held for held in others if len(held) < least]
+    frequent = [len(held) for held in others if len(held) >= least]
+    # If too few individuals hold all rare values, the rarest other value joins them, unless it is the only one.
+    may_join = len(set().union(*rare)) < least and rare and len(listed) + len(frequent) > 1
+    fits = len(frequent) == 1 and frequent[0] <= min(listed) if may_join else not frequent
+    release.expect(fits, f"{column.name}: the tree lists other values than the rule says")
 
 
 def check_unchanged(release, column):

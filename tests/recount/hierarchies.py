@@ -64,6 +64,7 @@ def draw_steps(r, column):
         order = sorted({*column.present()})
         r.shuffle(order)
         shown = {"levels": len(column.steps)} | r.choice([{}, {"by": "counts"}, {"order": order}])
+        shown |= r.choice([{}, {}, {"label": "the rest"}])
     column.line["hierarchy"] = {rule: shown or column.steps} | keys
 
 

@@ -26,7 +26,7 @@ use super::cuts::Finished;
 use super::in_parts::{Partition, in_parts};
 use super::near::{NEAR, Orders, Remaining};
 use super::{Row, found, least_loss, of_leaf};
-use crate::class::{ClassTable, Held, Region, Union};
+use crate::class::{ClassTable, EncodedColumn, Held, Region, Union};
 use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -150,10 +150,11 @@ impl<'a> Clustering<'a> {
 
     /// Returns the class of one base class.
     fn alone(&self, class: u32) -> Cluster {
-        let shown = self.table().columns().iter().zip(self.codes(class));
-        let shown: Box<[Region]> = shown.map(|(column, code)| Region::of_one(column, *code)).collect();
-        let leaves = vec![1; shown.len()].into();
-        Cluster { members: vec![class], shown, leaves, rows: self.rows_of(class), of_row: 0.0 }
+        let codes = || self.table().columns().iter().zip(self.codes(class));
+        let shown: Box<[Region]> = codes().map(|(column, code)| Region::of_one(column, *code)).collect();
+        let leaves: Box<[u64]> = codes().map(|(column, code)| column.leaves_below(*code)).collect();
+        let of_row = self.of_row(&leaves);
+        Cluster { members: vec![class], shown, leaves, rows: self.rows_of(class), of_row }
     }
 
     /// Returns the class of these base classes.
@@ -202,16 +203,13 @@ impl<'a> Clustering<'a> {
         let leaves: Vec<u64> = (0..columns.len())
             .map(|at| {
                 let code = self.codes(class)[at];
-                let mut others = cluster
-                    .members
-                    .iter()
-                    .filter(|member| **member != class)
-                    .map(|member| self.codes(*member)[at]);
+                let others = cluster.members.iter().filter(|member| **member != class);
+                let mut others = others.map(|member| self.codes(*member)[at]);
                 if others.clone().any(|other| other == code) {
                     return cluster.leaves[at];
                 }
                 match &cluster.shown[at] {
-                    Region::Set(codes) => codes.len() as u64 - 1,
+                    Region::Set(_) => cluster.leaves[at] - columns[at].leaves_below(code),
                     _ => {
                         let first = others.next().map(|code| Region::of_one(&columns[at], code));
                         let rest = first
@@ -230,8 +228,9 @@ impl<'a> Clustering<'a> {
         let distance = |a: u32, b: u32| {
             let columns = self.table().columns().iter().zip(&self.of_leaf);
             let columns = columns.zip(self.codes(a).iter().zip(self.codes(b)));
-            let apart = |((column, of_leaf), (a, b)): ((_, &f64), (&u32, &u32))| {
-                of_leaf * more(Region::of_one(column, *a).leaves_with(column, *b), 1)
+            let apart = |((column, of_leaf), (a, b)): ((&EncodedColumn, &f64), (&u32, &u32))| {
+                let own = column.leaves_below(*a).max(column.leaves_below(*b));
+                of_leaf * more(Region::of_one(column, *a).leaves_with(column, *b), own)
             };
             columns.map(apart).sum::<f64>()
         };
