@@ -278,7 +278,7 @@ analyst() {
     run 0 sql -c "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'patienten_bom.csv'; SELECT min(\"PLZ\") AS least FROM t"
     says "01067"
     run 2 sql -c "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'patienten_bom.csv' OPTIONS ('format.delimiter' ','); SELECT * FROM t LIMIT 1"
-    says "the first line is one field that holds"
+    says "OPTIONS ('format.delimiter' ';'"
     run 0 sql -c "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'patienten_bom.csv' OPTIONS ('format.delimiter' ';'); SELECT min(\"PLZ\") AS least FROM t"
     says "01067"
     run 3 sql -c "CREATE EXTERNAL TABLE t (visit INT, birth_date DATE, sex TEXT, postcode TEXT, minutes INT, reason TEXT) STORED AS CSV LOCATION 'lake/7/'; SELECT max(minutes) AS most FROM t"

@@ -1,4 +1,4 @@
-//! Runs of neighbouring values, of which those join that add the least to the loss.
+//! Joins runs of neighbouring values, always the two that add the least to the loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -120,8 +120,8 @@ mod tests {
     use crate::generalize::hierarchy::parse_table;
     use crate::known::OTHER;
 
-    /// Checks a tree that lists some values of a table, of which each is written with the letters of its
-    /// holders, where a value needs three.
+    /// Checks a tree that lists some values of a table. Each of `values` is a value and its holders, one letter
+    /// each; a value needs three holders.
     async fn check(values: &[&str], listed: &str, is_followed: bool) -> &'static str {
         let rows: Vec<(String, String)> = values
             .iter()

@@ -2,7 +2,6 @@
 //! as the statement does not say otherwise.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,7 +19,6 @@ use crate::input::address::local_path;
 use crate::input::found_types::{PinnedTable, find_types, with_types};
 use crate::input::{Format, Input, PinnedFile};
 use crate::policy::{CsvOptions, one_name_each};
-use crate::release::publish::record::{RECORD, is_private};
 use crate::sql::options::{CsvTypes, KanonOptions};
 
 /// The formats as STORED AS names them, which is also how files in a folder must end.
@@ -106,6 +104,10 @@ const LOOKED_AT: &str = "format.schema_infer_max_rec";
 /// The option for line breaks inside of quotes.
 const NEWLINES: &str = "format.newlines_in_values";
 
+/// Where a statement says what a message of `FROM 'file'` leaves to a policy.
+const OF_OPTIONS: &str =
+    "of an external table in OPTIONS ('format.delimiter' ';', 'format.has_header' 'true')";
+
 /// The codes of errors where there is no file.
 const NO_FILE: [Code; 2] = [Code::NotFound, Code::EmptyInput];
 
@@ -137,7 +139,7 @@ fn checked(table: &CreateExternalTable) -> Result<Vec<PinnedFile>> {
         Format::Json if !table.options.is_empty() => {}
         Format::Csv => {
             if let Some(csv) = csv_of(&table.options) {
-                let header = input.checked_schema(&csv)?;
+                let header = input.checked_schema(&csv).map_err(|error| error.advised(OF_OPTIONS))?;
                 if csv.has_header() {
                     declared_in_order(table, &header)?;
                 }
@@ -163,24 +165,6 @@ fn declared_in_order(table: &CreateExternalTable, header: &Schema) -> Result<()>
             stands + 1
         ))),
     }
-}
-
-/// Checks the place to which COPY writes, which may have a file: neither a release nor a private record may be
-/// replaced.
-///
-/// # Errors
-/// A policy error that says what is there.
-pub(super) fn check_output(location: &str) -> Result<()> {
-    let path = local_path(location).map_err(|error| error.at("COPY TO"))?;
-    let is_release = |folder: &Path| folder.join(RECORD).is_file();
-    let what = match path.parent() {
-        _ if is_private(&path) && path.exists() => "is the private record of a release",
-        _ if is_release(&path) => "is a release",
-        Some(folder) if is_release(folder) => "is inside a release",
-        _ => return Ok(()),
-    };
-    let error = Error::policy(format!("{what}, which COPY would damage; write to another place"));
-    Err(error.coded(Code::Exists).at(format!("COPY TO {}", path.display())))
 }
 
 /// Returns how the first line of a CSV file is read according to OPTIONS; `None` if that depends on more than the

@@ -1,6 +1,7 @@
 //! `kanon sql`: a thin shell in which files are tables by their names and every function of this
 //! crate is registered.
 
+mod copy;
 mod draw;
 mod errors;
 mod external;

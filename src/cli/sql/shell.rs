@@ -21,6 +21,7 @@ use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, dialect_from_
 use tempfile::TempDir;
 
 use super::Output;
+use super::copy;
 use super::errors::StageResult;
 use super::external;
 use super::files::Files;
@@ -389,7 +390,7 @@ async fn start(session: &SessionContext, plan: LogicalPlan, reads: Reads, doing:
             return external::create(session, *table).await.map(Started::Done);
         }
         (_, LogicalPlan::Copy(copy)) => {
-            external::check_output(&copy.output_url)?;
+            copy::check_output(&copy.output_url)?;
             session.execute_logical_plan(LogicalPlan::Copy(copy)).await.opening()?
         }
         (Reads::Nothing, plan) => session.execute_logical_plan(plan).await.asking()?,

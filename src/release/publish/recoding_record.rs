@@ -247,7 +247,7 @@ impl RecodingRecord {
         }
     }
 
-    /// Returns the columns of which `merge` joined values under another label than `other`, with that label.
+    /// Returns the label of each column in which `merge` joined values under a label that is not `other`.
     pub fn labels_of_joined(&self) -> Vec<(&str, &str)> {
         match self {
             Self::Levels(levels) => levels
