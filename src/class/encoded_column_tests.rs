@@ -3,7 +3,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, Int64Array, StringViewArray};
 
 use crate::class::tests::{quasi, table};
-use crate::class::{ClassTable, GrowingRegion, QuasiColumn, Region};
+use crate::class::{ClassTable, GrowingRegion, Held, QuasiColumn, Region};
 use crate::decimal::Decimal;
 use crate::generalize::hierarchy::parse_csv;
 use crate::generalize::merge::{FrequentValues, Merge};
@@ -103,7 +103,7 @@ fn values_that_merge_joins_count_each_for_itself() {
     [2, 0, 2].into_iter().for_each(|code| growing.add(code));
     let grown = Region::of_one(column, 2);
     assert_eq!((growing.leaves(), grown.leaves(column), grown.leaves_with(column, 0)), (4, 3, 4));
-    let by_value = table.value_classes();
+    let by_value = table.value_classes(&mut Held::new(table.budget())).unwrap();
     assert_eq!((by_value.rows, by_value.base), (vec![4, 4, 1, 1, 1], vec![0, 1, 2, 2, 2]));
     assert_eq!(by_value.codes, [[0, 1, 2, 3, 4]]);
 }

@@ -61,22 +61,34 @@ impl ValueClasses {
 
     /// Returns the bytes that they take.
     pub(super) fn bytes(&self) -> usize {
-        self.rows.len() * (12 + self.codes.len() * size_of::<u32>())
+        bytes_of(self.rows.len(), self.codes.len())
     }
 }
 
+/// Returns the bytes that combinations of values take.
+fn bytes_of(combinations: usize, columns: usize) -> usize {
+    combinations * (12 + columns * size_of::<u32>())
+}
+
 impl ClassTable {
-    /// Returns the base classes by the values of the input: each once, unless level 0 joins values.
-    pub(crate) fn value_classes(&self) -> ValueClasses {
-        if let Some(values) = &self.by_value {
-            return values.clone();
-        }
+    /// Returns the base classes by the values of the input: each once, unless level 0 joins values. `held` gets their
+    /// bytes first.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(crate) fn value_classes(&self, held: &mut Held) -> Result<ValueClasses> {
         let base = self.base();
+        let columns = self.columns().len();
+        let count = self.by_value.as_ref().map_or(base.len(), |values| values.rows.len());
+        held.at_least(bytes_of(count, columns))?;
+        if let Some(values) = &self.by_value {
+            return Ok(values.clone());
+        }
         let code_of = |at: usize| (0..base.len()).map(|class| self.code(base, class, at)).collect();
-        ValueClasses {
+        Ok(ValueClasses {
             base: (0u32..).take(base.len()).collect(),
             rows: base.rows().collect(),
-            codes: (0..self.columns().len()).map(code_of).collect(),
-        }
+            codes: (0..columns).map(code_of).collect(),
+        })
     }
 }

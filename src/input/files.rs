@@ -172,44 +172,7 @@ impl Input {
     }
 
     fn find_with(argument: &str, partitions: Partitions) -> Result<Self> {
-        let path = local_path(argument).map_err(|error| error.at("input"))?;
-        let pattern = path.to_string_lossy();
-        let (mut paths, mut checked) = (Vec::new(), other_tables::Checked::default());
-        if path.is_dir() {
-            collect(&path, partitions, &mut paths, &mut checked)?;
-        } else if path.exists() {
-            paths.push(path.clone());
-        } else if pattern.contains(['*', '?', '[']) {
-            let matches =
-                glob::glob(&pattern).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
-            // Hidden names are allowed in the literal start of the pattern, and skipped below it.
-            let named = path.components().take_while(|part| !is_pattern(part.as_os_str())).count();
-            for found in matches {
-                let found =
-                    found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{argument}`")))?;
-                let below: PathBuf = found.components().skip(named).collect();
-                if below.ancestors().any(is_hidden) {
-                    continue;
-                }
-                checked.check(found.parent().unwrap_or(&found))?;
-                let mut folders = below.ancestors().skip(usize::from(!found.is_dir()));
-                if let Some(folder) = folders.find(|folder| partitions.refuse(folder)) {
-                    return Err(partitioned(folder));
-                }
-                if found.is_dir() {
-                    collect(&found, partitions, &mut paths, &mut checked)?;
-                } else {
-                    paths.push(found);
-                }
-            }
-        } else {
-            let why = format!("input `{argument}`: no such file, folder or glob");
-            return Err(Error::data(why).coded(Code::NotFound));
-        }
-        paths.sort();
-        // A file that is reached in two ways is one file.
-        let mut known = std::collections::HashSet::new();
-        paths.retain(|path| known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
+        let paths = paths_of(argument, partitions)?;
         let formats: Vec<Format> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
         let format = *formats.first().ok_or_else(|| {
             let why = format!("input `{argument}`: no file found; expected files that end in {}", ends());
@@ -283,6 +246,58 @@ impl Input {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|f| f.bytes).sum()
     }
+}
+
+/// Returns the files that the location of a SQL table reaches now, those in partition folders, too.
+///
+/// # Errors
+/// As [`Input::find`].
+#[cfg(feature = "cli")]
+pub(super) fn paths_of_location(location: &str) -> Result<Vec<PathBuf>> {
+    paths_of(location, Partitions::Kept)
+}
+
+/// Returns the files that a path, a `file://` address or a glob reaches, sorted, each once.
+fn paths_of(argument: &str, partitions: Partitions) -> Result<Vec<PathBuf>> {
+    let path = local_path(argument).map_err(|error| error.at("input"))?;
+    let pattern = path.to_string_lossy();
+    let (mut paths, mut checked) = (Vec::new(), other_tables::Checked::default());
+    if path.is_dir() {
+        collect(&path, partitions, &mut paths, &mut checked)?;
+    } else if path.exists() {
+        paths.push(path.clone());
+    } else if pattern.contains(['*', '?', '[']) {
+        let matches =
+            glob::glob(&pattern).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
+        // Hidden names are allowed in the literal start of the pattern, and skipped below it.
+        let named = path.components().take_while(|part| !is_pattern(part.as_os_str())).count();
+        for found in matches {
+            let found =
+                found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{argument}`")))?;
+            let below: PathBuf = found.components().skip(named).collect();
+            if below.ancestors().any(is_hidden) {
+                continue;
+            }
+            checked.check(found.parent().unwrap_or(&found))?;
+            let mut folders = below.ancestors().skip(usize::from(!found.is_dir()));
+            if let Some(folder) = folders.find(|folder| partitions.refuse(folder)) {
+                return Err(partitioned(folder));
+            }
+            if found.is_dir() {
+                collect(&found, partitions, &mut paths, &mut checked)?;
+            } else {
+                paths.push(found);
+            }
+        }
+    } else {
+        let why = format!("input `{argument}`: no such file, folder or glob");
+        return Err(Error::data(why).coded(Code::NotFound));
+    }
+    paths.sort();
+    // A file that is reached in two ways is one file.
+    let mut known = std::collections::HashSet::new();
+    paths.retain(|path| known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
+    Ok(paths)
 }
 
 /// Whether partition folders (`name=value`) are refused.

@@ -11,25 +11,20 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
-use async_trait::async_trait;
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::datasource::TableType;
-use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::{Expr, Partitioning, TableProviderFilterPushDown, cast};
+use datafusion::logical_expr::{Expr, Partitioning, cast};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use tokio::task::JoinSet;
 
-use super::files::{Input, PinnedFile};
+use super::files::Input;
 use super::infer_types::{AsType, Pattern, TIMES, Typing};
 use super::number_spelling::NumberSpelling;
 use super::plain_form::plain_form;
 use super::table::with_nulls;
 use crate::engine::functions::of_values;
-use crate::engine::{Context, column, into_engine};
+use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
@@ -205,56 +200,15 @@ pub(crate) fn with_types(table: DataFrame, types: &FoundTypes, csv: &CsvOptions)
 }
 
 impl Input {
-    /// Opens CSV files as a table of texts, after a check of every line. The table is not read once
-    /// a file has changed; a copy in UTF-8 does not change.
+    /// Opens CSV files as a [pinned table](PinnedTable) of texts, after a check of every line; a copy in UTF-8 does not
+    /// change.
     ///
     /// # Errors
     /// A data error when a file cannot be read.
     pub(crate) fn pinned_texts(&self, session: &SessionContext, csv: &CsvOptions) -> Result<DataFrame> {
         let schema = self.file_schema(csv)?;
         self.check_lines(csv)?;
-        let files = self.files.clone();
-        let raw = self.raw_within(session, csv, &schema, |table| Arc::new(PinnedTable { table, files }))?;
-        with_nulls(raw, &schema, csv)
-    }
-}
-
-/// A table of files that is not read once one of them has changed.
-#[derive(Debug)]
-pub(crate) struct PinnedTable {
-    /// The table.
-    pub(crate) table: Arc<dyn TableProvider>,
-    /// Its files as they were when the types of its columns were found.
-    pub(crate) files: Vec<PinnedFile>,
-}
-
-#[async_trait]
-impl TableProvider for PinnedTable {
-    fn schema(&self) -> arrow::datatypes::SchemaRef {
-        self.table.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        self.table.table_type()
-    }
-
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> EngineResult<Vec<TableProviderFilterPushDown>> {
-        self.table.supports_filters_pushdown(filters)
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        if let Some(changed) = self.files.iter().find(|file| !file.is_unchanged()) {
-            let why = "it changed after the types of its columns were found; run the statement again, after creating its tables and \
-                       views again";
-            return Err(into_engine(Error::data(why).at(changed.place())));
-        }
-        self.table.scan(session, projection, filters, limit).await
+        with_nulls(self.raw_within(session, csv, &schema, &|table| self.pin(table))?, &schema, csv)
     }
 }
 

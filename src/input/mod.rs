@@ -15,6 +15,8 @@ pub(crate) mod merged;
 mod number_spelling;
 mod other_tables;
 mod parquet_encryption;
+#[cfg(feature = "cli")]
+pub(crate) mod pinned_table;
 mod plain_form;
 mod plain_values;
 pub mod population;

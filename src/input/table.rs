@@ -147,8 +147,20 @@ impl Input {
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
         typing: Typing,
     ) -> Result<DataFrame> {
+        self.table_within(session, csv, csv_type, typing, &|table| table).await
+    }
+
+    /// Reads the input like [`table_typed`](Self::table_typed); `within` may put the table of the files into another one.
+    pub(super) async fn table_within(
+        &self,
+        session: &SessionContext,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+        typing: Typing,
+        within: &(dyn Fn(Arc<dyn TableProvider>) -> Arc<dyn TableProvider> + Sync),
+    ) -> Result<DataFrame> {
         let schema = self.checked_schema(csv)?;
-        let raw = self.raw(session, csv, &schema)?;
+        let raw = self.raw_within(session, csv, &schema, within)?;
         if self.format == Format::Csv {
             if typing == Typing::Columnar {
                 self.check_lines(csv)?;
@@ -170,7 +182,7 @@ impl Input {
     }
 
     fn raw(&self, session: &SessionContext, csv: &CsvOptions, schema: &SchemaRef) -> Result<DataFrame> {
-        self.raw_within(session, csv, schema, |table| table)
+        self.raw_within(session, csv, schema, &|table| table)
     }
 
     /// Reads the files as they are; `within` may put their table into another one.
@@ -179,7 +191,7 @@ impl Input {
         session: &SessionContext,
         csv: &CsvOptions,
         schema: &SchemaRef,
-        within: impl FnOnce(Arc<dyn TableProvider>) -> Arc<dyn TableProvider>,
+        within: &dyn Fn(Arc<dyn TableProvider>) -> Arc<dyn TableProvider>,
     ) -> Result<DataFrame> {
         if self.format == Format::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;

@@ -117,7 +117,7 @@ fn a_file_that_changed_is_not_read_with_the_types_that_it_had() {
             place.write("in.csv", "age\n9\n10\n");
             let changed = format!("{made}; COPY (SELECT {new} AS age) TO 'in.csv'");
             let ran = ask(&place, "", &format!("{changed}; SELECT max(age) AS age FROM t"));
-            let says = "in.csv: it changed after the types of its columns were found";
+            let says = "in.csv: it changed after the table was opened";
             assert!(ran.code == 3 && ran.err.contains(says), "{ran:?}");
             assert!(!ran.err.contains("CANARY"), "{ran:?}");
             let again = format!("{changed}; SELECT age FROM 'in.csv'");
@@ -125,6 +125,31 @@ fn a_file_that_changed_is_not_read_with_the_types_that_it_had() {
             let ends = format!("age\n{}\n", new.trim_matches('\''));
             assert!(ran.code == 0 && ran.out.ends_with(&ends), "{ran:?}");
         }
+    }
+}
+
+/// Rows of new files are not left out without a word.
+#[test]
+fn a_file_that_appeared_is_not_left_out() {
+    let place = Place::new();
+    place.parquet("rows/a.parquet", &table([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]));
+    place.write("texts/a.csv", "n\n1\n");
+    for (folder, made) in [
+        ("texts", "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'texts/'"),
+        (
+            "texts",
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'texts/' OPTIONS ('format.has_header' 'true')",
+        ),
+        ("texts", "CREATE VIEW t AS SELECT * FROM 'texts'"),
+        ("texts", "CREATE VIEW t AS SELECT * FROM 'texts/*.csv'"),
+        ("rows", "CREATE VIEW t AS SELECT * FROM 'rows'"),
+    ] {
+        let ends = if folder == "rows" { "parquet" } else { "csv" };
+        let changed = format!("{made}; COPY (SELECT 2 AS n) TO '{folder}/new.{ends}'");
+        let ran = ask(&place, "", &format!("{changed}; SELECT sum(n) FROM t"));
+        assert_eq!(ran.code, 3, "{ran:?}");
+        ran.says(&format!("new.{ends}: it appeared after the table was opened"));
+        std::fs::remove_file(place.path(&format!("{folder}/new.{ends}"))).unwrap();
     }
 }
 
@@ -226,6 +251,36 @@ fn different_cells_are_no_one_value() {
     assert_eq!(rows(&place, "SELECT avg(price), sum(one) FROM 'in.csv'"), "9.75,2\n");
 }
 
+/// Also those that the engine, which compares moments and texts in nanoseconds, does not reach.
+#[test]
+fn moments_of_any_year_are_compared_with_texts() {
+    let place = Place::new();
+    place.write(
+        "in.csv",
+        "id,valid_to\n1,9999-12-31T00:00:00\n2,2020-06-30T10:00:00.5\n3,\n4,0001-01-01T00:00:00\n",
+    );
+    for (condition, ids) in [
+        ("valid_to = '9999-12-31T00:00:00'", "1\n"),
+        ("valid_to = '9999-12-31'", "1\n"),
+        ("valid_to <> '9999-12-31'", "2\n4\n"),
+        ("valid_to IS DISTINCT FROM '9999-12-31'", "2\n3\n4\n"),
+        ("'1000-01-01' > valid_to", "4\n"),
+        ("valid_to = TIMESTAMP '9999-12-31 00:00:00'", "1\n"),
+        ("valid_to BETWEEN '2020-01-01' AND '9999-12-31T00:00:00'", "1\n2\n"),
+        ("valid_to IN ('2020-06-30T10:00:00.500', '9999-12-31')", "1\n2\n"),
+        ("valid_to NOT IN ('9999-12-31')", "2\n4\n"),
+        ("id < 3 AND valid_to < '2020-06-30T10:00:00.500001'", "2\n"),
+    ] {
+        let query = format!("SELECT id FROM 'in.csv' WHERE {condition} ORDER BY id");
+        assert_eq!(rows(&place, &query), ids, "{condition}");
+    }
+    let case = "SELECT count(*), max(CASE WHEN valid_to = '9999-12-31' THEN id END) AS id FROM 'in.csv'";
+    assert_eq!(rows(&place, case), "4,1\n");
+    place.write("of2020.csv", "id,at\n1,2020-06-30T10:00:00.5\n");
+    let finer = "SELECT id FROM 'of2020.csv' WHERE at > '2020-06-30T10:00:00.499999999'";
+    assert_eq!(rows(&place, finer), "1\n");
+}
+
 /// Threads divide a file at line breaks, but not inside of quotes.
 #[test]
 fn cells_of_several_lines_are_whole_whatever_the_threads() {
@@ -254,6 +309,7 @@ fn copies_damage_no_release() {
         ("out.private.json", 2, "is the private record of a release"),
         ("out/part-00000.parquet", 2, "is inside a release"),
         ("out", 2, "is a release"),
+        ("out/new/deep/x.parquet", 2, "is inside a release"),
         ("s3://bucket/x.parquet", 2, "COPY TO: s3://"),
     ] {
         ask(&place, "", &format!("COPY (SELECT 1 AS x) TO '{to}' STORED AS PARQUET")).exit(code).says(why);

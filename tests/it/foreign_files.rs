@@ -87,6 +87,15 @@ fn int96_keeps_its_years() {
     let late = "SELECT ward FROM 'int96.parquet' WHERE open > arrow_cast('9000-01-01', 'Timestamp(Microsecond, None)') \
                 ORDER BY ward";
     assert_eq!(rows(&place, late), ["f", "g"]);
+    // The engine would compare in nanoseconds, which have no such years.
+    for late in [
+        "open > '9000-01-01'",
+        "'9000-01-01T00:00:00' <= open",
+        "open BETWEEN TIMESTAMP '9000-01-01' AND '9999-12-31 23:59:59.999999'",
+    ] {
+        let late = format!("SELECT ward FROM 'int96.parquet' WHERE {late} ORDER BY ward");
+        assert_eq!(rows(&place, &late), ["f", "g"]);
+    }
     // Read in nanoseconds, three people are of 1816.
     let k = "SELECT k_anonymity(generalize_date(open, 'year')) FROM 'int96.parquet' WHERE open IS NOT NULL";
     assert_eq!(rows(&place, k), ["1"]);

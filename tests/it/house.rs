@@ -179,7 +179,15 @@ fn tables() -> Vec<Table> {
             src: &["model"],
             sql: "model",
             rows: MODELS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "distribution", "excess", "requirement", "sensitive_column", "value_facts"],
+            support: &[
+                "mod",
+                "distribution",
+                "excess",
+                "requirement",
+                "seen_class",
+                "sensitive_column",
+                "value_facts",
+            ],
         },
         Table {
             name: "LOSSES and RISKS",

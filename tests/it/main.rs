@@ -60,6 +60,7 @@ mod pycanon;
 mod read_dictionaries;
 mod readme;
 mod recoding_again;
+mod recorded;
 mod reference;
 mod regions;
 mod releases;

@@ -1,9 +1,9 @@
 //! `COPY ... TO`: where it may not write.
 
-use std::path::Path;
-
+use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::input::address::local_path;
+use crate::release::publish::place::is_in_release;
 use crate::release::publish::record::{RECORD, is_private};
 
 /// Checks the place to which COPY writes, which may have a file: neither a release nor a private record may be
@@ -13,12 +13,15 @@ use crate::release::publish::record::{RECORD, is_private};
 /// A policy error that says what is there.
 pub(super) fn check_output(location: &str) -> Result<()> {
     let path = local_path(location).map_err(|error| error.at("COPY TO"))?;
-    let is_release = |folder: &Path| folder.join(RECORD).is_file();
-    let what = match path.parent() {
-        _ if is_private(&path) && path.exists() => "is the private record of a release",
-        _ if is_release(&path) => "is a release",
-        Some(folder) if is_release(folder) => "is inside a release",
-        _ => return Ok(()),
+    let absolute = std::path::absolute(&path).context("COPY TO")?;
+    let what = if is_private(&path) && path.exists() {
+        "is the private record of a release"
+    } else if path.join(RECORD).is_file() {
+        "is a release"
+    } else if is_in_release(&absolute) {
+        "is inside a release"
+    } else {
+        return Ok(());
     };
     let error = Error::policy(format!("{what}, which COPY would damage; write to another place"));
     Err(error.coded(Code::Exists).at(format!("COPY TO {}", path.display())))

@@ -16,7 +16,8 @@ use super::errors::StageResult;
 use super::files::note;
 use crate::error::{Code, Error, Result};
 use crate::input::address::local_path;
-use crate::input::found_types::{PinnedTable, find_types, with_types};
+use crate::input::found_types::{find_types, with_types};
+use crate::input::pinned_table::PinnedTable;
 use crate::input::{Format, Input, PinnedFile};
 use crate::policy::{CsvOptions, one_name_each};
 use crate::sql::options::{CsvTypes, KanonOptions};
@@ -86,12 +87,13 @@ pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTa
             table.options.entry(LOOKED_AT.to_owned()).or_insert(rows);
         }
         let infers = KanonOptions::of(session.state().config().options()).csv_types == CsvTypes::Infer;
-        untyped = Some(files).filter(|_| has_texts && infers && !table.unbounded);
+        let locations = table.locations.clone();
+        untyped = Some((files, locations)).filter(|_| has_texts && infers && !table.unbounded);
     }
     let plan = LogicalPlan::Ddl(DdlStatement::CreateExternalTable(Box::new(table)));
     session.execute_logical_plan(plan).await.opening()?;
-    let Some(files) = untyped else { return Ok(String::new()) };
-    let typed = add_types(session, &name, files).await;
+    let Some((files, locations)) = untyped else { return Ok(String::new()) };
+    let typed = add_types(session, &name, files, locations).await;
     if typed.is_err() {
         session.deregister_table(name).asking()?;
     }
@@ -187,12 +189,13 @@ async fn add_types(
     session: &SessionContext,
     name: &TableReference,
     files: Vec<PinnedFile>,
+    locations: Vec<String>,
 ) -> Result<String> {
     let begun = Instant::now();
     let table = session.table_provider(name.clone()).await.opening()?;
     one_name_each(&table.schema())?;
     let bytes = files.iter().map(|file| file.bytes).sum();
-    let pinned = provider_as_source(Arc::new(PinnedTable { table, files }));
+    let pinned = provider_as_source(Arc::new(PinnedTable { table, files, locations }));
     let scan = LogicalPlanBuilder::scan(name.clone(), pinned, None).and_then(LogicalPlanBuilder::build);
     let texts = DataFrame::new(session.state(), scan.opening()?);
     let csv = CsvOptions::default();

@@ -13,7 +13,7 @@ use crate::engine::into_engine;
 use crate::input::files::has_no_data;
 use crate::input::found_types::{FoundTypes, find_types, with_types};
 use crate::input::{Format, Input, PinnedFile};
-use crate::policy::{CsvOptions, CsvType};
+use crate::policy::CsvOptions;
 use crate::sql::options::{CsvTypes, KanonOptions};
 
 /// Opens files for a session in the same way as every other command.
@@ -146,7 +146,7 @@ impl UrlTableFactory for Files {
         let format = input.format;
         let table = match (format, csv_types) {
             (Format::Csv, CsvTypes::Infer) => self.typed(&input, &csv).await,
-            _ => input.table(&self.session, &csv, &|_| CsvType::Text).await,
+            _ => input.pinned_table(&self.session, &csv).await,
         };
         let table = table.map_err(into_engine)?;
         if let Some(opened) = &mut *self.opened() {

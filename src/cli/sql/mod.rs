@@ -7,6 +7,7 @@ mod errors;
 mod external;
 mod files;
 mod listed;
+mod moments;
 mod no_column;
 mod operators;
 mod own_names;

@@ -11,6 +11,7 @@ use datafusion::common::TableReference;
 use datafusion::config::ExtensionOptions;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::registry::FunctionRegistry;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, LogicalPlanBuilder, UNNAMED_TABLE};
 use datafusion::physical_plan::common::spawn_buffered;
 use datafusion::physical_plan::execute_stream;
@@ -26,6 +27,7 @@ use super::errors::StageResult;
 use super::external;
 use super::files::Files;
 use super::listed;
+use super::moments::Moments;
 use super::operators;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
@@ -88,6 +90,11 @@ fn session(resources: &Resources, show_values: bool, csv: Option<&str>) -> Resul
     // First, so that table functions find files.
     let files = Files::enable(&session);
     crate::sql::register_all(&session).running("registering the functions")?;
+    session
+        .state_ref()
+        .write()
+        .register_function_rewrite(Arc::new(Moments))
+        .running("registering the functions")?;
     set_options(&session, show_values, csv).running("setting the options")?;
     Ok((session, files))
 }

@@ -20,7 +20,6 @@ impl Workers {
         &self,
         what: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
-        let gone = || Error::internal("shell: a thread of the engine panicked or has ended");
         let runtime = self.0.as_ref().ok_or_else(gone)?.handle().clone();
         let (_caller, left) = oneshot::channel::<()>();
         let of_thread = runtime.clone();
@@ -40,9 +39,12 @@ impl Workers {
         &self,
         what: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
-        let gone = || Error::internal("shell: a thread of the engine panicked or has ended");
         self.0.as_ref().ok_or_else(gone)?.spawn(what).await.map_err(|_| gone())
     }
+}
+
+fn gone() -> Error {
+    Error::internal("shell: a thread of the engine panicked or has ended")
 }
 
 impl Drop for Workers {

@@ -70,8 +70,8 @@ impl<'a> Shown<'a> {
         classes: Vec<(Vec<u32>, u64)>,
     ) -> Result<Self> {
         let count = table.columns().len();
-        let ValueClasses { base, rows, codes } = table.value_classes();
         let mut held = Held::new(table.budget());
+        let ValueClasses { base, rows, codes } = table.value_classes(&mut held)?;
         // A code and a region in each column; then the keys and the rows of a pair, or counts of
         // combinations; the classes.
         let of_class = count * size_of::<u32>() + size_of::<(Vec<u32>, u64)>();

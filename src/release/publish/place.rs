@@ -20,6 +20,11 @@ pub struct Place {
     is_apart: bool,
 }
 
+/// Returns whether a release is in a folder above.
+pub(crate) fn is_in_release(path: &Path) -> bool {
+    path.ancestors().skip(1).any(|folder| folder.join(RECORD).is_file())
+}
+
 impl Place {
     /// Returns the place of a release in the folder `out`, with `NAME.private.json` beside it.
     ///
@@ -68,16 +73,19 @@ impl Place {
     /// Returns the same place with absolute paths. Folders above need not exist yet.
     ///
     /// # Errors
-    /// A policy error if the nearest existing folder above cannot be used, or if the private record
-    /// would be in the release.
+    /// A policy error if the nearest existing folder above cannot be used, if the release would be in another one, or if
+    /// the private record would be in a release.
     pub(crate) fn absolute(&self) -> Result<Self> {
         let out = absolute("--to", &self.out)?;
+        if is_in_release(&out) {
+            let why = "is inside another release, which would no longer verify; choose another place";
+            return Err(Error::policy(why).at(format!("--to {}", self.out.display())));
+        }
         if !self.is_apart {
             return Self::beside(&out);
         }
         let private = absolute("--private", &self.private)?;
-        let is_in_release = private.ancestors().skip(1).any(|folder| folder.join(RECORD).is_file());
-        if private.starts_with(&out) || is_in_release {
+        if private.starts_with(&out) || is_in_release(&private) {
             let why = if private.starts_with(&out) { "the release" } else { "another release" };
             let why = format!("is inside {why}; a private record holds raw facts, so keep it elsewhere");
             return Err(Error::policy(why).at(format!("--private {}", self.private.display())));
