@@ -12,14 +12,15 @@ use crate::class::ClassSizesBuilder;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, nearest};
 use crate::input::{Loaded, open};
-use crate::model::{Needs, Quantity, Requirement, SensitiveColumn, k_anonymity::KAnonymity, looked_at};
+use crate::model::{
+    Needs, Quantity, Requirement, SeenClass, SensitiveColumn, k_anonymity::KAnonymity, looked_at,
+};
 use crate::progress::Phase;
 use crate::propose::{ColumnToCheck, oddities};
 use crate::release::doubts::of_individuals;
 use crate::release::profile::{SeenAll, for_every_class};
 use crate::release::publish::record::plain_number;
 use crate::role::Role;
-use crate::verify::each_class::SeenClass;
 
 /// Check whether an unchanged table satisfies privacy models.
 #[derive(Debug, Args)]

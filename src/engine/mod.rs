@@ -7,15 +7,20 @@ pub(crate) mod class_key;
 pub(crate) mod count_classes;
 pub(crate) mod damaged;
 pub(crate) mod distinct;
+pub(crate) mod each_class;
 pub mod functions;
 pub(crate) mod per_dictionary;
 pub(crate) mod read_dictionaries;
 pub(crate) mod replay_table;
+mod rules;
 mod run;
 mod session;
 pub(crate) mod spilled_rows;
 pub(crate) mod temporary;
+#[cfg(test)]
+pub(crate) mod watch;
 
+pub use rules::{Rules, counting_rules};
 pub use run::Run;
 pub(crate) use session::INT96_UNIT;
 pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error};

@@ -15,8 +15,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::cast_errors;
-use super::count_classes::CountClasses;
-use super::read_dictionaries::ReadDictionaries;
+use super::rules::Rules;
 use crate::class::Budget;
 use crate::error::{Code, Error, Kind, Result};
 
@@ -56,31 +55,29 @@ impl Resources {
         Self { threads, memory: Self::memory_of(pool), spill: None }
     }
 
-    /// Returns a new session with statistics from footers and join reordering turned off: the
-    /// engine runs the plan as written, and counts are counts of rows.
+    /// Returns a new session with these rules of this crate, and with statistics from footers and join reordering turned
+    /// off: the engine runs the plan as written, and counts are counts of rows.
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
-    pub fn session(&self) -> Result<SessionContext> {
-        Ok(self.session_of(self.runtime()?))
+    pub fn session(&self, rules: Rules) -> Result<SessionContext> {
+        Ok(self.session_of(self.runtime()?, rules))
     }
 
     /// Returns a session like [`session`](Self::session), with the memory and the spill files of
     /// another session.
-    pub(crate) fn session_of(&self, runtime: Arc<RuntimeEnv>) -> SessionContext {
+    pub(crate) fn session_of(&self, runtime: Arc<RuntimeEnv>, rules: Rules) -> SessionContext {
         let mut config = SessionConfig::new().with_collect_statistics(false).with_parquet_pruning(false);
         let options = config.options_mut();
         options.optimizer.join_reordering = false;
         options.optimizer.enable_dynamic_filter_pushdown = false;
         options.optimizer.hash_join_single_partition_threshold = usize::MAX;
         options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
+        #[cfg(test)]
+        let rules = super::watch::watching(rules);
         let builder = SessionStateBuilder::new().with_config(self.bounded(config)).with_runtime_env(runtime);
-        let no_function = ReadDictionaries { takes_dictionaries: |_| false };
-        let count_classes = CountClasses { reads_least_only: |_| false, replaces_sorts: true };
-        let builder = builder
-            .with_default_features()
-            .with_physical_optimizer_rule(Arc::new(no_function))
-            .with_physical_optimizer_rule(Arc::new(count_classes));
+        let builder = builder.with_default_features();
+        let builder = rules.into_iter().fold(builder, SessionStateBuilder::with_physical_optimizer_rule);
         SessionContext::new_with_state(builder.build())
     }
 
@@ -304,7 +301,7 @@ mod tests {
     #[test]
     fn a_spilled_batch_is_a_file_of_its_own() {
         let resources = Resources::default_of_machine();
-        for session in [resources.session().unwrap(), resources.query_session().unwrap()] {
+        for session in [resources.session(Rules::new()).unwrap(), resources.query_session().unwrap()] {
             let config = session.copied_config();
             assert_eq!(config.options().execution.max_spill_file_size_bytes.get(), 1);
         }
@@ -313,7 +310,7 @@ mod tests {
     #[test]
     fn no_session_reads_int96_in_nanoseconds() {
         let resources = Resources::default_of_machine();
-        for session in [resources.session().unwrap(), resources.query_session().unwrap()] {
+        for session in [resources.session(Rules::new()).unwrap(), resources.query_session().unwrap()] {
             let config = session.copied_config();
             assert_eq!(config.options().execution.parquet.coerce_int96.as_deref(), Some("us"));
         }
@@ -322,8 +319,9 @@ mod tests {
     #[test]
     fn a_refusal_says_which_limit_would_do() {
         const MIB: usize = 1 << 20;
-        let session =
-            |mib: usize| Resources { threads: 1, memory: mib * MIB, spill: None }.session().unwrap();
+        let session = |mib: usize| {
+            Resources { threads: 1, memory: mib * MIB, spill: None }.session(Rules::new()).unwrap()
+        };
         // Of 20 MiB the pool has 14.
         let small = session(20);
         let (others, classes) = (PoolBudget::new(&small, "labels"), PoolBudget::new(&small, "classes"));

@@ -15,7 +15,7 @@ use super::infer_types::{Typing, typed};
 use super::merged::{self, RowsToCount};
 use crate::class::{Budget, Held};
 use crate::engine::functions::counted;
-use crate::engine::{Context, PoolBudget, Run, column};
+use crate::engine::{Context, PoolBudget, Run, column, counting_rules};
 use crate::error::{Error, Result};
 use crate::generalize::hierarchy_rows::{label_texts, rows_of, size_as_rows};
 use crate::generalize::value::{SUPPORTED, is_supported, unsupported};
@@ -128,7 +128,7 @@ async fn open_column(
     csv: &CsvOptions,
     name: &str,
 ) -> Result<(SessionContext, DataFrame)> {
-    let session = run.resources.session()?;
+    let session = run.resources.session(counting_rules())?;
     let table = input.table(&session, csv, &|_| CsvType::Text).await?;
     let schema = table.schema().as_arrow();
     let field = schema.field_with_name(name).map_err(|_| no_column(schema, name))?;

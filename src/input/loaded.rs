@@ -10,7 +10,7 @@ use super::infer_types::Typing;
 use super::merged::{self, RowsToCount};
 use super::population::PopulationTable;
 use super::{Format, Input};
-use crate::engine::Run;
+use crate::engine::{Rules, Run, counting_rules};
 use crate::error::Result;
 use crate::policy::{Files, Policy, PolicySpec};
 
@@ -61,7 +61,12 @@ pub(crate) async fn open_typed(
     typing: Typing,
 ) -> Result<Loaded> {
     spec.check_columns_are_known(input.format == Format::Json)?;
-    let session = run.resources.session()?;
+    // The second reading is that of a verification.
+    let rules = match typing {
+        Typing::Columnar => counting_rules(),
+        Typing::Plain => Rules::new(),
+    };
+    let session = run.resources.session(rules)?;
     let table = input.table_typed(&session, spec.csv(), &|name| spec.csv_type(name), typing).await?;
     let relative = spec.relative_columns(table.schema().as_arrow())?;
     let table = match typing {

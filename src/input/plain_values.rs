@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::decimal::Decimal;
     use crate::engine::functions::canonical_float;
-    use crate::engine::{Resources, column};
+    use crate::engine::{Resources, Rules, column};
     use crate::generalize::AsIs;
     use crate::input::infer_types::{TIMES, Typing, misfit, typed};
     use crate::model::Requirement;
@@ -378,7 +378,7 @@ mod tests {
     /// The verification refuses a table whose dates were typed wrongly: it is not the input.
     #[tokio::test]
     async fn a_wrong_typing_is_refused() {
-        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session(Rules::new()).unwrap();
         let texts =
             [Some("2020-06-30"), Some("2020-06-30"), Some("2021-01-01"), Some("2021-01-01"), None, None];
         let schema = Schema::new(vec![Field::new("x", DataType::Utf8View, true)]);

@@ -39,7 +39,7 @@ use futures::StreamExt;
 
 use crate::engine::candidates::{APART, ByRow, Linkable, by_all_rows};
 use crate::engine::functions::{random_keys, row_hash};
-use crate::engine::{Context, Run, column};
+use crate::engine::{Context, Run, column, counting_rules};
 use crate::error::{Error, Result};
 use crate::input::{Format, Input};
 use crate::linkage::linked_columns::{columns, sensitive, unused};
@@ -190,7 +190,7 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     }
     let csv_type = |name: &str| types.get(name).copied().unwrap_or(CsvType::Text);
 
-    let session = run.resources.session()?;
+    let session = run.resources.session(counting_rules())?;
     let read = async |input: &Input| {
         let table = input.table(&session, csv, &csv_type).await;
         let advised = |error: Error| if policy.is_none() { error.advised(WITHOUT_POLICY) } else { error };

@@ -21,7 +21,7 @@ use crate::generalize::known::ROW;
 use crate::known::{KNOWN, KnownRow, OTHER};
 use crate::plural::{grouped as digits_grouped, plural};
 use crate::progress::CancelToken;
-use crate::verify::each_class::grouped;
+use crate::release::profile::grouped;
 
 /// The least share of the rows with a value that a hierarchy must cover, in percent.
 const COVERED: u64 = 90;

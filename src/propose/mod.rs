@@ -32,7 +32,7 @@ pub use roles::Proposed;
 pub use separation::{NEARLY_ALL, SingledOut, Together};
 pub use steps::Levels;
 
-use crate::engine::Run;
+use crate::engine::{Run, counting_rules};
 use crate::error::{Code, Error, Result};
 use crate::input::{Format, Input};
 use crate::parameter::toml_text;
@@ -114,7 +114,7 @@ impl Proposal {
 /// A data error when the input cannot be read, has no rows, or memory runs out.
 pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     run.progress.begin(Phase::Profile, 0);
-    let session = run.resources.session()?;
+    let session = run.resources.session(counting_rules())?;
     let written = match input.format {
         Format::Csv => Some(csv::detect_format(&session, input, run).await?),
         Format::Parquet | Format::Json | Format::Arrow => None,

@@ -5,7 +5,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::*;
 use crate::decimal::Decimal;
-use crate::engine::Resources;
+use crate::engine::{Resources, Rules};
 use crate::model::{Class, Quantity, ValueCount, Worst};
 use crate::model::{MODELS, make};
 use crate::release::check_models::{MOST_VALUES, check_among_released};
@@ -327,7 +327,7 @@ async fn generalized(numbers: &[i64], by: &str) -> String {
         data_type: "Int64".into(),
         days_since: None,
     };
-    let session = Resources { threads: 1, memory: 1 << 26, spill: None }.session().unwrap();
+    let session = Resources { threads: 1, memory: 1 << 26, spill: None }.session(Rules::new()).unwrap();
     let (schema, output) = (rows.schema(), session.read_batch(rows).unwrap());
     let level = LevelRecord { column: "x".into(), level: 1, of: 2, by: by.parse().unwrap() };
     match generalizers(&public(vec![column], vec![level], Vec::new()), &schema, &output).await {

@@ -181,7 +181,7 @@ async fn release_by(
         Some(_) => loaded.map_err(of_changed_load)?,
     };
     let policy = &loaded.policy;
-    role_checks::check(run, &loaded).await?;
+    role_checks::check_policy(run, &loaded).await?;
     let classes = load(run, &loaded).await;
     let classes = match earlier {
         None => classes?,
@@ -189,7 +189,7 @@ async fn release_by(
     };
     let doubts = doubts::doubts(run, &loaded, &classes).await?;
     let duplicates = role_checks::duplicates(run, &loaded, &classes).await?;
-    role_checks::check_as_is(run, &loaded, &classes).await?;
+    role_checks::check_input(run, &loaded, &classes).await?;
     let before = Before {
         sizes: ClassSizes::of(&classes, classes.base()),
         columns: InputColumn::all(policy, loaded.schema())?,
@@ -276,3 +276,7 @@ async fn release_by(
         warnings,
     })
 }
+
+#[cfg(test)]
+#[path = "verifying_plans_tests.rs"]
+mod verifying_plans_tests;

@@ -6,21 +6,20 @@ use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::lit;
+use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::{Budget, ClassSizes, ClassTable, ClassTableBuilder, Encoder, QuasiColumn};
 use crate::engine::class_key::{NAME_OF_CLASS_KEY, is_key, keyed};
+use crate::engine::each_class::{InClasses, each_class};
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, PoolBudget, Run, column};
 use crate::error::{Error, Result};
-use crate::model::SensitiveColumn;
+use crate::model::{SeenClass, SensitiveColumn};
 use crate::policy::Policy;
 use crate::progress::CancelToken;
-use crate::verify::each_class::{CountedColumn, InClasses, ROWS, SeenClass, each_class, grouped, key};
 use crate::verify::homogeneous::{Counting, Homogeneous};
-use crate::verify::per_class;
 
 /// Groups `table` by the unrecoded quasi-identifiers, the sensitive columns that are counted and
 /// the individual column if there is one.
@@ -91,6 +90,27 @@ impl OfValues for Code {
         let seen = self.seen.as_ref().map(|column| column.see(values)).transpose()?;
         Ok(Arc::new(UInt32Array::from(self.coder.code(seen.as_ref().unwrap_or(values))?)))
     }
+}
+
+/// The name of the rows per group in [`grouped`].
+const ROWS: &str = "rows";
+
+/// Returns the name of a grouped column in [`grouped`].
+fn key(index: usize) -> String {
+    format!("key_{index}")
+}
+
+/// Returns the groups of some columns and their rows, under names that the table does not use.
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(crate) fn grouped(
+    table: DataFrame,
+    columns: impl Iterator<Item = Expr>,
+    doing: &str,
+) -> Result<DataFrame> {
+    let keys = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
+    table.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).context(doing)
 }
 
 /// Builds the plan of a profile by values: the quasi-identifiers, sensitive columns and individual
@@ -244,14 +264,8 @@ pub async fn for_every_class(
     let in_classes = InClasses {
         table,
         labels: names.iter().map(|name| column(*name)).collect(),
-        sensitive: sensitive
-            .iter()
-            .map(|(of, reads_input)| CountedColumn::of(of, column(of.name()), *reads_input))
-            .collect(),
-        individual: match individual {
-            Some(name) => per_class::individual(column(name), random_keys(doing)?)?,
-            None => Vec::new(),
-        },
+        sensitive,
+        individual: individual.map(column),
     };
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
     let mut show = |class: &SeenClass<'_>| {

@@ -1,5 +1,6 @@
-//! Checks of a policy's roles against the data: individuals with several rows, columns whose values
-//! identify individuals, duplicate rows.
+//! Checks of a policy's roles against the data, at three gates: the policy before anything is counted
+//! ([`check_policy`]), the input before a search ([`check_input`]), and the released rows after their verification
+//! ([`check_released`], [`check_released_groups`]).
 
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
@@ -58,7 +59,7 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
 ///
 /// # Errors
 /// As [`each_counts_once`]; a policy error if no requirement protects any individual.
-pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
+pub(super) async fn check_policy(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
     if let Some(why) = loaded.policy.promises_nothing() {
         return Err(Error::policy(why));
     }
@@ -86,7 +87,7 @@ pub(super) async fn duplicates(run: &Run<'_>, loaded: &Loaded, classes: &ClassTa
 ///
 /// # Errors
 /// A policy error that names the columns; a data error when reading fails.
-pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<()> {
+pub(super) async fn check_input(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<()> {
     let (policy, table) = (&loaded.policy, &loaded.table);
     let doing = "counting the holders of values";
     let as_is = policy.released().filter(|(_, role)| *role != Role::Quasi).map(|(name, _)| name);
@@ -124,7 +125,7 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
 ///
 /// # Errors
 /// A policy error that names the column, and the errors of counting.
-pub(super) async fn check_sensitive(run: &Run<'_>, loaded: &Loaded, rows: u64) -> Result<()> {
+pub(super) async fn check_released_groups(run: &Run<'_>, loaded: &Loaded, rows: u64) -> Result<()> {
     let policy = &loaded.policy;
     let q = least_holders(&policy.requirements);
     let counted = Counted { policy, all: rows, unowned_rows: 0, place: "in the release" };

@@ -63,13 +63,13 @@ pub(crate) async fn anonymize(
     run: &Run<'_>,
     runtime: Arc<RuntimeEnv>,
     loaded: &Loaded,
-    plain_table: DataFrame,
+    again: Loaded,
     classes: ClassTable,
     noise: &NoiseOfCall,
 ) -> Result<SpilledRows> {
     let policy = &loaded.policy;
-    role_checks::check(run, loaded).await?;
-    role_checks::check_as_is(run, loaded, &classes).await?;
+    role_checks::check_policy(run, loaded).await?;
+    role_checks::check_input(run, loaded, &classes).await?;
     // A separate thread: the caller's may be the only worker.
     let (resources, stop, task_policy) = (run.resources.clone(), run.stop.clone(), Arc::clone(policy));
     let (classes, outcome) = tokio::task::spawn_blocking(move || {
@@ -80,11 +80,8 @@ pub(crate) async fn anonymize(
     .await
     .map_err(|_| Error::internal("verified_rows: the thread of the search failed"))?;
     let (_, outcome) = outcome?;
-    let session = loaded.session.clone();
-    let again =
-        ready(Ok(Loaded { session, table: plain_table, policy: Arc::clone(policy), population: None }));
     let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, noise, rows: None };
-    recode_and_verify(run, loaded, classes, &outcome, again, &mut spill).await?;
+    recode_and_verify(run, loaded, classes, &outcome, ready(Ok(again)), &mut spill).await?;
     spill.rows.ok_or_else(not_taken)
 }
 

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use datafusion::prelude::DataFrame;
 
 use crate::class::Budget;
-use crate::engine::{PoolBudget, Run};
+use crate::engine::{PoolBudget, Rules, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Input, Loaded, open_typed};
@@ -183,7 +183,7 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<Judge
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, files_of(public), schema.clone(), &footer, &public.tool)?;
-    let session = run.resources.session()?;
+    let session = run.resources.session(Rules::new())?;
     let written = read_parts(&session, out, parts)?;
     if let Some(mechanism) = &mechanism {
         check_shown(&written, mechanism, run.stop).await?;
@@ -255,7 +255,7 @@ async fn against(
     if !are_same_models(&models, &policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));
     }
-    let session = run.resources.session()?;
+    let session = run.resources.session(Rules::new())?;
     let written = read_parts(&session, out, parts)?;
     let output = as_texts(written.clone(), &public.recoding.written_columns()?)?;
     let shown = recorded_shown(policy, public, &output, private).await?;

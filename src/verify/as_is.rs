@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::counting::{column_name, number_of, numbered, numbered_input};
-use super::each_class::{CountedColumn, InClasses, SeenClass, each_class};
+use super::each_class::{CountedColumn, InClasses, each_class};
 use super::expected::Expected;
 use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
 use super::judge::Verified;
@@ -39,8 +39,7 @@ use crate::engine::spilled_rows::spilled;
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer};
-use crate::model::Quantity;
-use crate::model::least_holders;
+use crate::model::{Quantity, SeenClass, least_holders};
 use crate::progress::CancelToken;
 
 /// One in `FEW_IN` of the individuals may hold a value that fewer than q hold.
@@ -293,8 +292,7 @@ impl<'a> ReleasedRows<'a> {
             sensitive: sensitive.collect(),
             individual: if self.counter.counts_individuals() { individual_columns() } else { Vec::new() },
         };
-        each_class(in_classes, self.counter.budget(), self.counter.stop(), DOING, see).await?;
-        Ok(())
+        each_class(in_classes, self.counter.budget(), self.counter.stop(), DOING, see).await
     }
 
     /// Counts the holders that are unique on the quasi-identifiers and some of the other columns.

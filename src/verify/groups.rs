@@ -25,8 +25,8 @@ use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 use siphasher::sip::SipHasher13;
 
-use crate::class::{Budget, Held};
-use crate::engine::functions::{random_keys, row_hash};
+use crate::class::{Budget, ClassSizes, Held};
+use crate::engine::functions::{counted, random_keys, row_hash};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::model::{Class, Quantity, Requirement, ValueCount};
@@ -119,6 +119,8 @@ pub struct VerifiedGroups {
     pub rows: u64,
     /// The groups.
     pub groups: u64,
+    /// The sizes of the sets of rows with the same quasi-identifiers: an attacker who knows these finds no larger one.
+    pub sizes: ClassSizes,
     /// The value that each model reached.
     pub reached: Vec<Option<Quantity>>,
 }
@@ -183,7 +185,21 @@ impl GroupTables<'_> {
             }
         }
         self.compare(keys, with_input, &expected, stop).await?;
-        Ok(VerifiedGroups { rows: sizes.iter().sum(), groups: sizes.len() as u64, reached })
+        let (rows, groups) = (sizes.iter().sum(), sizes.len() as u64);
+        Ok(VerifiedGroups { rows, groups, sizes: self.same_quasi(stop).await?, reached })
+    }
+
+    /// Counts the rows with the same quasi-identifiers.
+    async fn same_quasi(&self, stop: &CancelToken) -> Result<ClassSizes> {
+        const ROWS: &str = "kanon_rows";
+        let names = self.names.iter().map(column).collect();
+        let sets = self.quasi.clone().aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).context(DOING)?;
+        let mut sets = stream(sets.select(vec![column(ROWS)]).context(DOING)?).await?;
+        let mut sizes = ClassSizes::default();
+        while let Some(batch) = next(&mut sets, stop).await? {
+            counted(batch.column(0))?.into_iter().for_each(|size| sizes.add(size));
+        }
+        Ok(sizes)
     }
 
     /// Judges the groups by their sensitive values; returns the rows of each, and what the models reached.

@@ -385,7 +385,7 @@ pub(crate) fn integers(array: &ArrayRef) -> Result<&UInt64Array> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Resources;
+    use crate::engine::{Resources, Rules};
     use crate::verify::per_class::individual;
     use arrow::array::{Int64Array, StringViewArray};
     use arrow::record_batch::RecordBatch;
@@ -424,7 +424,7 @@ mod tests {
     }
 
     async fn counted(rows: &[Row], individuals: bool, q: u64) -> Holders {
-        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session(Rules::new()).unwrap();
         let value: ArrayRef = Arc::new(StringViewArray::from_iter(rows.iter().map(|row| row.0)));
         let owners: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.1)));
         let table =

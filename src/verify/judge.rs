@@ -6,7 +6,6 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::UInt64Type;
 
 use super::Expected;
-use super::each_class::SeenClass;
 use super::homogeneous::{Counting, Homogeneous};
 use super::per_class::ClassSummary;
 use super::population::LabelledPopulation;
@@ -221,7 +220,7 @@ impl<'a> Judge<'a> {
         let Counts { in_rows, out_rows, .. } = *class;
         self.input_rows += in_rows;
         let truth = if self.with_input { in_rows } else { out_rows };
-        let seen = SeenClass::new(truth, ended, &self.inputs);
+        let seen = ended.seen(truth, &self.inputs);
         let size = seen.size;
         let population = self.population.as_ref().map(|population| population.of(&class.labels));
         let quantities: Vec<Option<Quantity>> = (self.requirements.iter().zip(&self.looks_at))

@@ -1,7 +1,7 @@
 //! Verify: counts the written rows against the input, and trusts no claim of the method.
 //!
-//! Input and output are read anew in a separate session, with statistics and all our rules turned
-//! off. `plain_values` reads the texts of untyped formats; the naive generalizers recode the input.
+//! Input and output are read anew in a separate session, without our rules, operators and class keys, and with
+//! statistics turned off; `release/verifying_plans_tests.rs` walks every plan. `plain_values` reads the texts of untyped formats; the naive generalizers recode the input.
 //! One GROUP BY over both together returns for each class its rows on either side and an order-free
 //! 128-bit sum of row hashes under a random key:
 //!
@@ -26,7 +26,7 @@ pub(crate) mod assignment;
 mod centroids;
 mod counting;
 mod distributions;
-pub(crate) mod each_class;
+mod each_class;
 pub mod expected;
 pub mod groups;
 pub(crate) mod holders;
@@ -229,7 +229,7 @@ mod tests {
     use datafusion::functions_aggregate::expr_fn::sum;
     use datafusion::prelude::SessionContext;
 
-    use crate::engine::Resources;
+    use crate::engine::{Resources, Rules};
     use crate::generalize::{AsIs, suppress::Suppress};
     use crate::model::Quantity;
     use crate::model::k_anonymity::KAnonymity;
@@ -246,7 +246,7 @@ mod tests {
         limit: &str,
         level: Arc<dyn Generalizer>,
     ) -> Result<Verified> {
-        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session(Rules::new()).unwrap();
         let input = table(
             &session,
             &[Some("1"), Some("1"), None, None, None, Some("2")],
@@ -311,7 +311,7 @@ mod tests {
 
     /// Judges the classes `kept` of an input, whose model compares them with the whole of it.
     async fn judge_closeness(kept: &[&str], t: &str, individual: bool) -> Result<Verified> {
-        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session(Rules::new()).unwrap();
         // Shares of a, b and NULL: 4, 4 and 2 of 10.
         let rows = [("1", "ab"), ("1", "ab"), ("2", "aabb"), ("3", "--")];
         let rows: Vec<(&str, Option<&str>)> = rows
@@ -364,7 +364,7 @@ mod tests {
 
     #[tokio::test]
     async fn sums_of_hashes_wrap() {
-        let session = Resources::default_of_machine().session().unwrap();
+        let session = Resources::default_of_machine().session(Rules::new()).unwrap();
         let n: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX, 3]));
         let batch = RecordBatch::try_from_iter([("n", n)]).unwrap();
         let sums = session.read_batch(batch).unwrap().aggregate(vec![], vec![sum(column("n"))]).unwrap();
@@ -374,7 +374,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_plan_is_a_plain_group_by() {
-        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session(Rules::new()).unwrap();
         let rows = || table(&session, &[Some("1")], &["a"]);
         let requirements: [Requirement; 0] = [];
         let as_is: Arc<dyn Generalizer> = Arc::new(AsIs { text: true });

@@ -4,10 +4,9 @@ use datafusion::logical_expr::Expr;
 
 use super::as_is::ReleasedRows;
 use super::counting::column_name;
-use super::each_class::SeenClass;
 use crate::engine::column;
 use crate::error::{Error, Result};
-use crate::model::Quantity;
+use crate::model::{Quantity, SeenClass};
 
 impl ReleasedRows<'_> {
     /// Returns for each requirement over a subset of the quasi-identifiers whether all rows of one

@@ -17,7 +17,7 @@ use crate::class::{Budget, Held};
 use crate::engine::functions::row_hash;
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
-use crate::model::ValueCount;
+use crate::model::{Distribution, SeenClass, ValueCount};
 
 const POSITION: [&str; 2] = ["kanon_class_a", "kanon_class_b"];
 
@@ -133,6 +133,18 @@ pub(crate) struct ClassSummary {
 }
 
 impl ClassSummary {
+    /// Returns what models see of a class with this many rows; `inputs` are the distributions over the whole table.
+    pub(super) fn seen<'a>(&'a self, rows: u64, inputs: &'a [Distribution]) -> SeenClass<'a> {
+        SeenClass {
+            rows,
+            size: self.size(rows),
+            unowned_rows: self.unowned_rows,
+            values: &self.values,
+            inputs,
+            individuals: self.individuals.as_deref(),
+        }
+    }
+
     /// Returns the size of a class with this many rows.
     pub(crate) fn size(&self, rows: u64) -> u64 {
         self.individuals.as_ref().map_or(rows, |individuals| individuals.len() as u64)

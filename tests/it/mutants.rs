@@ -1024,7 +1024,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let recoded = RecodedRows { rows, policy, chosen: &right, kept: &labelled, memory: &budget };
         write::write(recoded, &footer, out.path(), &stop, &|_| {}).await.unwrap();
 
-        let session = resources.session().unwrap();
+        let session = resources.session(engine::counting_rules()).unwrap();
         let parts = Input::find(out.path().to_str().unwrap()).unwrap();
         let found = parts.table(&session, &CsvOptions::default(), &|_| CsvType::Text).await.unwrap();
         let columns = policy.released().map(|(name, _)| {

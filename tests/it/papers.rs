@@ -330,7 +330,7 @@ fn de_capitani_di_vimercati_2023_anatomy() {
     ];
     let judged = |l: u64| {
         shared::with_run(async |run| {
-            let session = run.resources.session().unwrap();
+            let session = run.resources.session(datafusion_kanon::engine::counting_rules()).unwrap();
             let tables = GroupTables {
                 quasi: session.read_batch(quasi.clone()).unwrap(),
                 values: session.read_batch(values.clone()).unwrap(),

@@ -109,8 +109,18 @@ pub(crate) fn value_key(column: Expr, seed: Seed, schema: &dyn ExprSchema) -> Re
         DataType::Dictionary(_, values) => values.is_string(),
         other => other.is_string(),
     };
+    if is_text { key_of_value(column, seed, schema) } else { Ok(None) }
+}
+
+/// Returns one column that distinguishes the values of a column and is NULL where it is; `None` if its type has no key.
+/// Floats must be canonical.
+///
+/// # Errors
+/// When the column has no type in `schema`.
+pub(crate) fn key_of_value(column: Expr, seed: Seed, schema: &dyn ExprSchema) -> Result<Option<Expr>> {
+    let is_hashable = is_hashable(&column.get_type(schema)?);
     let arguments = seed.map(lit).into_iter().chain([column]).collect();
-    Ok(is_text.then(|| key_function(Of::Value).call(arguments)))
+    Ok(is_hashable.then(|| key_function(Of::Value).call(arguments)))
 }
 
 /// Returns the scalar functions of [`class_key`] and [`value_key`], which workers register.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Schema};
 
 use crate::class::Budget;
-use crate::engine::{Context, PoolBudget, Run};
+use crate::engine::{Context, PoolBudget, Rules, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::open_typed;
@@ -90,8 +90,9 @@ pub(in crate::release) async fn judge(
         order::check(&folder, &parts, &by_group, run.stop)?;
     }
 
-    let session =
-        loaded.as_ref().map_or_else(|| run.resources.session(), |loaded| Ok(loaded.session.clone()))?;
+    let session = loaded
+        .as_ref()
+        .map_or_else(|| run.resources.session(Rules::new()), |loaded| Ok(loaded.session.clone()))?;
     let tables = read_tables(&session, out, &public.tables)?;
     let tables = tables.try_into().map_err(|_| refused("the release does not have two tables"))?;
     let individual = loaded.as_ref().and_then(|loaded| loaded.policy.individual());
@@ -102,13 +103,15 @@ pub(in crate::release) async fn judge(
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&session, "verification"));
     let found = judged.verify(input, &budget, run.stop).await?;
     if let Some(loaded) = &loaded {
-        role_checks::check_sensitive(run, loaded, found.rows).await.map_err(|error| match error.kind() {
-            Kind::Policy => refused(error),
-            _ => error,
+        role_checks::check_released_groups(run, loaded, found.rows).await.map_err(|error| {
+            match error.kind() {
+                Kind::Policy => refused(error),
+                _ => error,
+            }
         })?;
     }
     let classes = found.groups;
-    let (verified, unique) = verified(run, &judged, found, public.individuals.is_some(), with_input).await?;
+    let (verified, unique) = verified(&judged, found, public.individuals.is_some(), with_input);
     Ok(Judged { verified, classes, unique, sufficient: Sufficient::default(), with_bytes })
 }
 

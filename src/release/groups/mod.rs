@@ -24,7 +24,6 @@ use crate::progress::Phase;
 use crate::release::check_files::{check_files, read_parts};
 use crate::release::groups::tables::{Schemas, ordered_quasi, ordered_values};
 use crate::release::pipeline::{Findings, Made};
-use crate::release::profile::class_sizes;
 use crate::release::publish::disk;
 use crate::release::publish::make_record::{Secret, Tables};
 use crate::release::publish::record::{
@@ -135,9 +134,9 @@ pub(super) async fn release(
     let judged = group_tables(written, &record, &policy.requirements, policy.individual());
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "verification"));
     let found = judged.verify(Some((again.table.clone(), key)), &budget, run.stop).await?;
-    role_checks::check_sensitive(run, &again, found.rows).await?;
+    role_checks::check_released_groups(run, &again, found.rows).await?;
     let groups = found.groups;
-    let (verified, unique) = verified(run, &judged, found, policy.individual().is_some(), true).await?;
+    let (verified, unique) = verified(&judged, found, policy.individual().is_some(), true);
     let records = tables.iter().zip(&schemas.0).zip(TABLES_OF_GROUPS);
     let records = records.map(|(((folder, parts), schema), name)| {
         Ok(TableRecord {
@@ -155,26 +154,21 @@ pub(super) async fn release(
     Ok(Made { tables, verified, findings, secret: Secret::DealingKey(key), costs, chosen, utility: None })
 }
 
-/// Returns the counts of groups that passed. Sizes are those of the sets of rows with the same exact
-/// quasi-identifiers: an attacker who knows these finds no larger one.
-async fn verified(
-    run: &Run<'_>,
+/// Returns the counts of groups that passed.
+fn verified(
     tables: &GroupTables<'_>,
     found: VerifiedGroups,
     counts_individuals: bool,
     with_input: bool,
-) -> Result<(Verified, UniqueTogether)> {
-    let names: Vec<&str> = tables.names.iter().map(String::as_str).collect();
-    let sizes =
-        class_sizes(&tables.quasi, &names, run.stop, "counting rows with the same quasi-identifiers").await?;
-    let unique = UniqueTogether { count: sizes.unique(), of: found.rows, columns: Vec::new() };
+) -> (Verified, UniqueTogether) {
+    let unique = UniqueTogether { count: found.sizes.unique(), of: found.rows, columns: Vec::new() };
     // No group shares a value, because none has more than half of its rows.
     let homogeneous = vec![Homogeneous { column: tables.sensitive.to_owned(), ..Homogeneous::default() }];
     let individuals =
         IndividualCounts { all: found.rows, suppressed: 0, most_rows: 1, suppressed_unowned: 0 };
     let verified = Verified {
         rows: found.rows,
-        sizes,
+        sizes: found.sizes,
         homogeneous,
         suppressed_rows: with_input.then_some(0),
         individuals: (counts_individuals && with_input).then_some(individuals),
@@ -182,7 +176,7 @@ async fn verified(
         reached_among_released: vec![None; found.reached.len()],
         reached: found.reached,
     };
-    Ok((verified, unique))
+    (verified, unique)
 }
 
 /// Returns the rows of both tables of a release at `out`.

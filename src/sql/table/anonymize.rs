@@ -29,7 +29,7 @@ use super::policy::{BoundPolicy, TableAndPolicy, not_repeatable, table_and_polic
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
-use crate::engine::{Context, Resources};
+use crate::engine::{Context, Resources, Rules, counting_rules};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::release::profile::by_values;
@@ -81,17 +81,19 @@ impl Task for Anonymize {
     async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()> {
         let resources = Resources::of_task(&inputs.context);
         let run = self.followed.run(&resources, &inputs.stop);
-        let session = resources.session_of(inputs.context.runtime_env());
+        let session = resources.session_of(inputs.context.runtime_env(), counting_rules());
         let (policy, classes) = self.followed.classes(inputs, &session, &run).await?;
         let [_, table, plain_table] = inputs.plans.as_slice() else {
             return Err(Error::internal("anonymize: the plan does not have three inputs"));
         };
         let table = table_of_plan(&session, Arc::clone(table), Arc::clone(&inputs.context))?;
-        let plain_table = table_of_plan(&session, Arc::clone(plain_table), Arc::clone(&inputs.context))?;
+        let verifying = resources.session_of(inputs.context.runtime_env(), Rules::new());
+        let plain_table = table_of_plan(&verifying, Arc::clone(plain_table), Arc::clone(&inputs.context))?;
+        let again =
+            Loaded { session: verifying, table: plain_table, policy: Arc::clone(&policy), population: None };
         let loaded = Loaded { session, table, policy, population: None };
         let runtime = inputs.context.runtime_env();
-        let verified =
-            verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes, &self.noise).await?;
+        let verified = verified_rows::anonymize(&run, runtime, &loaded, again, classes, &self.noise).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {
             rows.send(batch.context("reading the anonymized rows")?).await?;

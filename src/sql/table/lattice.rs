@@ -27,7 +27,7 @@ use super::policy::{BoundPolicy, TableAndPolicy, not_repeatable, table_and_polic
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
-use crate::engine::{Context, Resources, Run, column};
+use crate::engine::{Context, Resources, Run, column, counting_rules};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::measure::LOSSES;
@@ -124,7 +124,7 @@ impl Task for Lattice {
     async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()> {
         let resources = Resources::of_task(&inputs.context);
         let run = self.followed.run(&resources, &inputs.stop);
-        let session = resources.session_of(inputs.context.runtime_env());
+        let session = resources.session_of(inputs.context.runtime_env(), counting_rules());
         if let Some(identifiers) = inputs.plans.get(1) {
             let table = table_of_plan(&session, Arc::clone(identifiers), Arc::clone(&inputs.context))?;
             let policy = Arc::clone(&self.followed.policy);
