@@ -21,7 +21,7 @@ use crate::known::OTHER;
 use crate::measure::utility::Utility;
 use crate::measure::{LOSSES, ratio};
 use crate::method::best::{Attempt, Tried};
-use crate::method::{AUTO, Candidate, Outcome, Recoding, Shows, takes_effort, why_auto};
+use crate::method::{AUTO, Candidate, Outcome, Recoding, ReleaseKind, takes_effort, why_auto};
 use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
 use crate::policy::Policy;
@@ -70,7 +70,7 @@ impl Search {
         let doubts = doubts(run, &loaded, &classes).await?;
         let policy = &loaded.policy;
         if self.minimal {
-            if policy.method.name == "anytime" || policy.shows != Shows::Levels {
+            if policy.method.name == "anytime" || policy.kind != ReleaseKind::Levels {
                 return Err(Error::policy(format!(
                     "--minimal finds all minimal nodes or none: remove `method = {}`",
                     policy.method
@@ -102,7 +102,7 @@ impl Search {
         if outcome.best.is_empty() {
             let no_groups = format!("found     nothing: {}\n", no_groups(policy));
             text += match outcome.nodes {
-                None if policy.method.makes_groups() => &no_groups,
+                None if policy.kind == ReleaseKind::Groups => &no_groups,
                 None => NO_CLASSES,
                 Some(_) if outcome.proven => NOTHING,
                 Some(_) if takes_effort(method) => "found     nothing within the effort: raise effort\n",

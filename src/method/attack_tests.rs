@@ -49,17 +49,15 @@ fn table(columns: &[Column], rows: &[(&String, u8, u64)]) -> ClassTable {
 
 /// Every method that makes classes, with each choice that its parameters allow; `strategies` needs a list.
 fn methods() -> Vec<MethodSpec> {
-    let mut all: Vec<_> = variants().into_iter().filter(|method| !makes_groups(&method.name)).collect();
-    for name in METHODS.iter().map(|row| row.doc().name).filter(|name| *name != "strategies") {
-        if !makes_groups(name) && !adds_noise(name) && all.iter().all(|method| method.name != name) {
+    let is_other = |name: &str| matches!(kind_of(name), ReleaseKind::Groups | ReleaseKind::Noise);
+    let is_tried = |name: &str| name != "strategies" && !is_other(name);
+    let mut all: Vec<_> = variants().into_iter().filter(|method| is_tried(&method.name)).collect();
+    for name in METHODS.iter().map(|row| row.doc().name).filter(|name| is_tried(name)) {
+        if all.iter().all(|method| method.name != name) {
             all.push(MethodSpec::named(name));
         }
     }
     all
-}
-
-fn is_of_lattice(method: &MethodSpec) -> bool {
-    row(&method.name).is_none_or(|row| matches!(row, MethodRow::Lattice(_)))
 }
 
 /// What else a policy says, beside its models.
@@ -307,7 +305,9 @@ fn an_objective_that_counts_sensitive_values_gives_them_away() {
         tell.extend((!is_shown).then_some(method.name));
     }
     // Those whose choice between levels is that of the objective.
-    let of_levels = methods().into_iter().filter(|method| is_of_lattice(method) && method.name != "datafly");
+    let of_levels = methods()
+        .into_iter()
+        .filter(|method| method.kind() == ReleaseKind::Levels && method.name != "datafly");
     let expected = of_levels.map(|method| method.name).chain(["best", "local"].map(str::to_owned));
     assert_eq!(tell, expected.collect());
 }
@@ -366,7 +366,7 @@ fn classes_that_k_alone_would_make_tell_nothing_by_most_methods() {
 #[test]
 fn levels_chosen_in_advance_tell_nothing() {
     let (people, models) = (&few_people()[3].0, requirements(2, 2));
-    for method in methods().into_iter().filter(is_of_lattice) {
+    for method in methods().into_iter().filter(|method| method.kind() == ReleaseKind::Levels) {
         for (zip, sex) in [(0, 1), (1, 0), (1, 1), (2, 0)] {
             let ranges = [zip..=zip, sex..=sex];
             let seen = people.attack(&method, &models, &|_, options| options.ranges = ranges.to_vec());
@@ -459,9 +459,9 @@ const DOWNCODED: [(&str, [u64; 2], [u64; 2]); 12] = [
 #[test]
 fn every_method_can_be_downcoded() {
     // A centroid does not claim that the rows lie in a region, so there is none to be narrowed.
-    for method in methods().into_iter().filter(|method| !shows_centroids(&method.name)) {
+    for method in methods().into_iter().filter(|method| !method.kind().shows_centroids()) {
         let of = |name: String| DOWNCODED.iter().find(|(known, ..)| *known == name);
-        let as_auto = || of(format!("{AUTO:?}")).filter(|_| is_of_lattice(&method));
+        let as_auto = || of(format!("{AUTO:?}")).filter(|_| method.kind() == ReleaseKind::Levels);
         let Some((_, cuts, values)) = of(method.to_string()).or_else(as_auto) else {
             panic!("write down how often {method} is downcoded, here and in docs/methods.md")
         };

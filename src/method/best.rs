@@ -26,9 +26,7 @@ use super::lattice::{Effort, Options};
 use super::partition::global::{at_levels, count_combinations};
 use super::partition::nodes::Node;
 use super::partition::{candidate, released};
-use super::{
-    AUTO, Candidate, MethodSpec, Outcome, Problem, Recoding, chooses_levels, shows_regions, variants,
-};
+use super::{AUTO, Candidate, MethodSpec, Outcome, Problem, Recoding, ReleaseKind, variants};
 use crate::class::{ReleasedClasses, Union};
 use crate::doc::Doc;
 use crate::error::{Error, Kind, Result};
@@ -84,8 +82,8 @@ pub enum Attempt {
 /// # Errors
 /// An interruption.
 pub fn compare(problem: &Problem<'_>, options: &Options, named: Option<&MethodSpec>) -> Result<Vec<Tried>> {
-    let lattice = named.filter(|method| method.name != AUTO && chooses_levels(&method.name));
-    let with_noise = named.filter(|method| method.adds_noise()).cloned();
+    let lattice = named.filter(|method| method.name != AUTO && method.kind() == ReleaseKind::Levels);
+    let with_noise = named.filter(|method| method.kind() == ReleaseKind::Noise).cloned();
     let methods = methods(options, lattice).into_iter().chain(with_noise);
     // A method that is named keeps its own effort.
     let within = &if lattice.is_some() { options.clone() } else { within_effort(options) };
@@ -134,7 +132,7 @@ fn methods(options: &Options, lattice: Option<&MethodSpec>) -> Vec<MethodSpec> {
     };
     let lattice = lattice.cloned().unwrap_or_else(cheapest);
     let all = variants().into_iter();
-    all.map(|method| if chooses_levels(&method.name) { lattice.clone() } else { method }).collect()
+    all.map(|method| if method.kind() == ReleaseKind::Levels { lattice.clone() } else { method }).collect()
 }
 
 /// Tries every method and returns the best recoding of each, which shows regions, best first.
@@ -144,7 +142,8 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
     let within = &Options { top: 1, ..within_effort(options) };
     let (mut best, mut evaluated, mut does_not_apply) = (Vec::new(), 0, None);
     // Centroids and groups would give the release another schema.
-    let has_schema = |method: &MethodSpec| chooses_levels(&method.name) || shows_regions(&method.name);
+    let has_schema =
+        |method: &MethodSpec| matches!(method.kind(), ReleaseKind::Levels | ReleaseKind::Regions);
     let methods = methods(options, None).into_iter().filter(has_schema);
     for method in methods {
         let tried = attempt(problem, within, method)?;
@@ -204,7 +203,7 @@ mod tests {
     use crate::class::Region;
     use crate::generalize::Ends;
     use crate::method::partition::mondrian::tests::{problem, requirements, rows, table_with};
-    use crate::method::{makes_groups, row};
+    use crate::method::row;
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
@@ -234,7 +233,7 @@ mod tests {
             let found = tried.iter().filter_map(|tried| match &tried.result {
                 Attempt::Found { best, .. } => Some((&tried.method, best)),
                 Attempt::Nothing => None,
-                Attempt::DoesNotApply(_) if makes_groups(&tried.method.name) => None,
+                Attempt::DoesNotApply(_) if tried.method.kind() == ReleaseKind::Groups => None,
                 Attempt::DoesNotApply(why) => {
                     let makes_no_cuts = row(&tried.method.name).is_some_and(|row| !row.shows_cuts());
                     let place = if makes_no_cuts && shows_cuts && top_is_allowed { "output.ends: " } else { "columns.b: " };
@@ -242,7 +241,7 @@ mod tests {
                     None
                 }
             });
-            let found: Vec<_> = found.filter(|(method, _)| chooses_levels(&method.name) || shows_regions(&method.name)).collect();
+            let found: Vec<_> = found.filter(|(method, _)| matches!(method.kind(), ReleaseKind::Levels | ReleaseKind::Regions)).collect();
             prop_assert_eq!(outcome.best.len(), found.len());
             prop_assert!(outcome.best.is_sorted_by_key(|best| best.loss));
             for (method, of_method) in found {

@@ -6,9 +6,12 @@
 
 pub mod anatomy;
 pub mod best;
+mod kind;
 pub mod lattice;
 pub mod microaggregation;
 pub mod partition;
+
+pub use kind::ReleaseKind;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -22,7 +25,6 @@ use crate::measure::LossMeasure;
 use crate::model::Requirement;
 use crate::parameter::{Kind, Parameter, Setting};
 use crate::progress::{CancelToken, Phase, Progress};
-use crate::role::Role;
 
 /// The problem that a method solves.
 pub struct Problem<'a> {
@@ -155,94 +157,99 @@ impl Default for MethodSpec {
 }
 
 /// A row of [`METHODS`].
-pub enum MethodRow {
-    /// A method that chooses [`Recoding::Levels`].
+pub struct MethodRow {
+    /// What its releases are.
+    pub kind: ReleaseKind,
+    search: Search,
+}
+
+/// How a method searches.
+enum Search {
+    /// Through the nodes of the lattice.
     Lattice(lattice::Row),
-    /// A method that makes [`Recoding::Classes`], which show regions.
-    Partition(partition::Row),
-    /// A method that makes [`Recoding::Classes`], which show centroids.
-    Microaggregation(partition::Row),
-    /// A method that makes [`Recoding::Clusters`].
-    Noise(partition::Row),
-    /// A method that makes [`Recoding::Groups`].
-    Groups(partition::Row),
-    /// The method that tries the others; it makes [`Recoding::Classes`].
+    /// For a recoding of its own.
+    Own(partition::Row),
+    /// By all other methods.
     Best(&'static Doc),
 }
 
 impl MethodRow {
+    const fn lattice(row: lattice::Row) -> Self {
+        Self { kind: ReleaseKind::Levels, search: Search::Lattice(row) }
+    }
+
+    const fn of(kind: ReleaseKind, row: partition::Row) -> Self {
+        Self { kind, search: Search::Own(row) }
+    }
+
     /// Returns the method's name and documentation.
     pub fn doc(&self) -> &'static Doc {
-        match self {
-            Self::Lattice(row) => row.doc,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
-                row.doc
-            }
-            Self::Best(doc) => doc,
+        match &self.search {
+            Search::Lattice(row) => row.doc,
+            Search::Own(row) => row.doc,
+            Search::Best(doc) => doc,
         }
+    }
+
+    /// Returns the row of a method that searches the lattice.
+    pub fn of_lattice(&self) -> Option<&lattice::Row> {
+        if let Search::Lattice(row) = &self.search { Some(row) } else { None }
+    }
+
+    /// Returns the row of a method that makes a recoding of its own.
+    pub fn of_own(&self) -> Option<&partition::Row> {
+        if let Search::Own(row) = &self.search { Some(row) } else { None }
     }
 
     /// Returns whether no class shows anything coarser than a label of a level that the policy allows.
     pub(crate) fn keeps_max_level(&self) -> bool {
-        match self {
-            Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
-                row.keeps_max_level
-            }
-        }
+        self.of_own().is_none_or(|row| row.keeps_max_level)
     }
 
     /// Returns whether classes can show what a choice that does not look at single values leaves to them.
     pub(crate) fn shows_cuts(&self) -> bool {
-        match self {
-            Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
-                row.shows_cuts
-            }
-        }
+        self.of_own().is_none_or(|row| row.shows_cuts)
     }
 
     /// Returns whether a policy's effort bounds the method; others run to completion.
     fn takes_effort(&self) -> bool {
-        match self {
-            Self::Lattice(row) => row.takes_effort,
-            Self::Partition(_) | Self::Microaggregation(_) | Self::Noise(_) | Self::Groups(_) => false,
-            Self::Best(_) => true,
+        match &self.search {
+            Search::Lattice(row) => row.takes_effort,
+            Search::Own(_) => false,
+            Search::Best(_) => true,
         }
     }
 
     /// Returns the method's parameters.
     pub fn parameters(&self) -> &'static [Parameter] {
-        match self {
-            Self::Lattice(row) => row.parameters,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
-                row.parameters
-            }
-            Self::Best(_) => &[],
+        match &self.search {
+            Search::Lattice(row) => row.parameters,
+            Search::Own(row) => row.parameters,
+            Search::Best(_) => &[],
         }
     }
 }
 
 /// All methods.
 pub const METHODS: &[MethodRow] = &[
-    MethodRow::Lattice(lattice::exhaustive::ROW),
-    MethodRow::Lattice(lattice::optimal::ROW),
-    MethodRow::Lattice(lattice::anytime::ROW),
-    MethodRow::Lattice(lattice::samarati::ROW),
-    MethodRow::Lattice(lattice::incognito::ROW),
-    MethodRow::Lattice(lattice::datafly::ROW),
-    MethodRow::Lattice(lattice::strategies::ROW),
-    MethodRow::Partition(partition::local::ROW),
-    MethodRow::Partition(partition::subtree::ROW),
-    MethodRow::Partition(partition::cells::ROW),
-    MethodRow::Partition(partition::mondrian::ROW),
-    MethodRow::Partition(partition::clusters::ROW),
-    MethodRow::Microaggregation(microaggregation::mdav::ROW),
-    MethodRow::Microaggregation(microaggregation::ona::ROW),
-    MethodRow::Microaggregation(microaggregation::mona::ROW),
-    MethodRow::Noise(microaggregation::dp_centroids::ROW),
-    MethodRow::Groups(anatomy::ROW),
-    MethodRow::Best(best::DOC),
+    MethodRow::lattice(lattice::exhaustive::ROW),
+    MethodRow::lattice(lattice::optimal::ROW),
+    MethodRow::lattice(lattice::anytime::ROW),
+    MethodRow::lattice(lattice::samarati::ROW),
+    MethodRow::lattice(lattice::incognito::ROW),
+    MethodRow::lattice(lattice::datafly::ROW),
+    MethodRow::lattice(lattice::strategies::ROW),
+    MethodRow::of(ReleaseKind::Regions, partition::local::ROW),
+    MethodRow::of(ReleaseKind::Regions, partition::subtree::ROW),
+    MethodRow::of(ReleaseKind::Regions, partition::cells::ROW),
+    MethodRow::of(ReleaseKind::Regions, partition::mondrian::ROW),
+    MethodRow::of(ReleaseKind::Regions, partition::clusters::ROW),
+    MethodRow::of(ReleaseKind::Centroids, microaggregation::mdav::ROW),
+    MethodRow::of(ReleaseKind::Centroids, microaggregation::ona::ROW),
+    MethodRow::of(ReleaseKind::Centroids, microaggregation::mona::ROW),
+    MethodRow::of(ReleaseKind::Noise, microaggregation::dp_centroids::ROW),
+    MethodRow::of(ReleaseKind::Groups, anatomy::ROW),
+    MethodRow { kind: ReleaseKind::Regions, search: Search::Best(best::DOC) },
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each
@@ -250,7 +257,7 @@ pub const METHODS: &[MethodRow] = &[
 /// come once, with their defaults; one that adds noise needs its epsilon, and is left out.
 pub fn variants() -> Vec<MethodSpec> {
     let mut all = vec![MethodSpec::default()];
-    for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
+    for row in METHODS.iter().filter(|row| row.kind == ReleaseKind::Regions && row.of_own().is_some()) {
         let mut variants = vec![MethodSpec::named(row.doc().name)];
         for parameter in row.parameters() {
             let Kind::Choice(words) = parameter.kind else { continue };
@@ -264,7 +271,7 @@ pub fn variants() -> Vec<MethodSpec> {
         }
         all.extend(variants);
     }
-    let comes_once = |row: &&MethodRow| matches!(row, MethodRow::Microaggregation(_) | MethodRow::Groups(_));
+    let comes_once = |row: &&MethodRow| matches!(row.kind, ReleaseKind::Centroids | ReleaseKind::Groups);
     all.extend(METHODS.iter().filter(comes_once).map(|row| MethodSpec::named(row.doc().name)));
     all
 }
@@ -279,88 +286,36 @@ pub(crate) fn takes_effort(name: &str) -> bool {
     row(name).is_some_and(MethodRow::takes_effort)
 }
 
-/// What the classes of a method show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shows {
-    /// The labels of one level per column.
-    Levels,
-    /// Regions of their own.
-    Regions,
-    /// Centroids, of columns of numbers this one.
-    Centroids(Centroid),
-    /// Nothing: rows show their values, and are in groups.
-    Groups,
-}
-
 impl MethodSpec {
-    /// Returns whether the method makes groups, and two tables.
-    pub fn makes_groups(&self) -> bool {
-        makes_groups(&self.name)
+    /// Returns what the releases of the method are; those of [`AUTO`] and of unknown methods show levels.
+    pub fn kind(&self) -> ReleaseKind {
+        kind_of(&self.name)
     }
 
-    /// Returns whether the method adds noise.
-    pub fn adds_noise(&self) -> bool {
-        adds_noise(&self.name)
-    }
-
-    /// Returns whether the method releases columns of this role: beside exact quasi-identifiers, a
-    /// method that makes groups releases sensitive values alone, and one that adds noise releases nothing
-    /// without it.
-    pub fn releases(&self, role: Role) -> bool {
-        let is_left_out = match role {
-            Role::Quasi => false,
-            Role::Sensitive => self.adds_noise(),
-            Role::Insensitive => self.makes_groups() || self.adds_noise(),
-            Role::Identifier | Role::Individual | Role::Preference | Role::Text => true,
-        };
-        !is_left_out
-    }
-
-    /// Returns what the classes of the method show; [`AUTO`] and unknown methods show levels.
+    /// Returns what the classes of the method show for a column of numbers, if they show centroids.
     ///
     /// # Errors
     /// A policy error for a wrong or an unknown parameter.
-    pub fn shows(&self) -> Result<Shows> {
-        Ok(match row(&self.name) {
-            None | Some(MethodRow::Lattice(_)) => Shows::Levels,
-            Some(MethodRow::Partition(_) | MethodRow::Best(_)) => Shows::Regions,
-            Some(MethodRow::Microaggregation(row)) => {
-                Shows::Centroids(microaggregation::centroid_of(row, &self.settings)?)
+    pub fn centroid(&self) -> Result<Option<Centroid>> {
+        match self.kind() {
+            ReleaseKind::Noise => Ok(Some(Centroid::NoisyMean)),
+            ReleaseKind::Centroids => {
+                let row = row(&self.name).and_then(MethodRow::of_own);
+                row.map(|row| microaggregation::centroid_of(row, &self.settings)).transpose()
             }
-            Some(MethodRow::Noise(_)) => Shows::Centroids(Centroid::NoisyMean),
-            Some(MethodRow::Groups(_)) => Shows::Groups,
-        })
+            ReleaseKind::Levels | ReleaseKind::Regions | ReleaseKind::Groups => Ok(None),
+        }
     }
 }
 
-/// Returns whether the method with this name chooses levels.
-pub(crate) fn chooses_levels(name: &str) -> bool {
-    row(name).is_none_or(|row| matches!(row, MethodRow::Lattice(_)))
-}
-
-/// Returns whether the classes of the method with this name show centroids.
-pub(crate) fn shows_centroids(name: &str) -> bool {
-    row(name).is_some_and(|row| matches!(row, MethodRow::Microaggregation(_) | MethodRow::Noise(_)))
-}
-
-/// Returns whether the method with this name makes groups, and two tables.
-pub(crate) fn makes_groups(name: &str) -> bool {
-    row(name).is_some_and(|row| matches!(row, MethodRow::Groups(_)))
-}
-
-/// Returns whether the method with this name adds noise.
-pub(crate) fn adds_noise(name: &str) -> bool {
-    row(name).is_some_and(|row| matches!(row, MethodRow::Noise(_)))
-}
-
-/// Returns whether the classes of the method with this name show regions of their own.
-pub(crate) fn shows_regions(name: &str) -> bool {
-    !chooses_levels(name) && !shows_centroids(name) && !makes_groups(name)
+/// Returns what the releases of the method with this name are.
+pub(crate) fn kind_of(name: &str) -> ReleaseKind {
+    row(name).map_or(ReleaseKind::Levels, |row| row.kind)
 }
 
 /// Returns why a method whose classes show regions or centroids refuses a limit of levels.
 pub(crate) fn chooses_no_levels(method: &str) -> String {
-    if shows_centroids(method) {
+    if kind_of(method).shows_centroids() {
         return shows_values(method);
     }
     format!(
@@ -422,38 +377,30 @@ pub fn search(
     options: &lattice::Options,
 ) -> Result<(&'static str, Outcome)> {
     let row = choose(&method.name, options)?;
-    let outcome = match row {
-        MethodRow::Lattice(row) => {
+    let outcome = match &row.search {
+        Search::Lattice(row) => {
             problem.progress.begin(Phase::Search, options.nodes());
             row.with(&method.settings, options.clone())?.search(problem)
         }
-        MethodRow::Partition(of_partition) => {
-            refuse_limits(row, problem, options)?;
-            if problem.ends == Ends::Cuts && !row.shows_cuts() {
+        Search::Own(own) => {
+            if row.kind.makes_classes() {
+                refuse_limits(row, problem, options)?;
+            }
+            if row.kind.shows_centroids() {
+                refuse_labels(row, problem, options)?;
+            }
+            if row.kind == ReleaseKind::Regions && problem.ends == Ends::Cuts && !row.shows_cuts() {
                 return Err(Error::policy(makes_no_cuts(row.doc().name)).at("output.ends"));
             }
-            let make = |options: &lattice::Options| of_partition.with(&method.settings, options);
+            let make = |options: &lattice::Options| own.with(&method.settings, options);
             match options.global.as_slice() {
-                [] => make(options)?.search(problem),
-                _ => partition::global::search(make, problem, options),
-            }
-        }
-        MethodRow::Microaggregation(of_classes) | MethodRow::Noise(of_classes) => {
-            refuse_limits(row, problem, options)?;
-            let is_merged = |column: &&EncodedColumn| column.hierarchy().is_merged();
-            let global = options.global.first().and_then(|at| problem.table.columns().get(*at));
-            for (column, key) in
-                [(global, "recode"), (problem.table.columns().iter().find(is_merged), "hierarchy")]
-            {
-                if let Some(column) = column {
-                    let place = format!("columns.{}.{key}", column.name());
-                    return Err(Error::policy(shows_values(row.doc().name)).at(place));
+                [_, ..] if row.kind == ReleaseKind::Regions => {
+                    partition::global::search(make, problem, options)
                 }
+                _ => make(options)?.search(problem),
             }
-            of_classes.with(&method.settings, options)?.search(problem)
         }
-        MethodRow::Groups(of_groups) => of_groups.with(&method.settings, options)?.search(problem),
-        MethodRow::Best(_) => {
+        Search::Best(_) => {
             refuse_limits(row, problem, options)?;
             best::search(problem, options)
         }
@@ -480,6 +427,23 @@ fn refuse_limits(row: &MethodRow, problem: &Problem<'_>, options: &lattice::Opti
     }
 }
 
+/// Refuses labels of one level or of merged values, which centroids cannot keep.
+fn refuse_labels(row: &MethodRow, problem: &Problem<'_>, options: &lattice::Options) -> Result<()> {
+    let columns = problem.table.columns();
+    let global = options.global.first().and_then(|at| columns.get(*at));
+    let merged = columns.iter().find(|column| column.hierarchy().is_merged());
+    match [(global, "recode"), (merged, "hierarchy")]
+        .into_iter()
+        .find_map(|(column, key)| Some((column?, key)))
+    {
+        Some((column, key)) => {
+            let place = format!("columns.{}.{key}", column.name());
+            Err(Error::policy(shows_values(row.doc().name)).at(place))
+        }
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod attack_tests;
 
@@ -492,7 +456,7 @@ mod tests {
         let texts: Vec<String> = variants().iter().map(ToString::to_string).collect();
         assert_eq!(texts[0], "\"auto\"");
         assert!(texts.contains(&"{ mondrian = { split = \"loss\" } }".to_owned()), "{texts:?}");
-        for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
+        for row in METHODS.iter().filter(|row| row.kind == ReleaseKind::Regions && row.of_own().is_some()) {
             assert!(variants().iter().any(|method| method.name == row.doc().name), "{}", row.doc().name);
         }
     }

@@ -11,8 +11,8 @@ use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
-    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, adds_noise, chooses_levels, chooses_no_levels,
-    makes_groups, makes_no_cuts, row, shows_centroids, shows_regions, shows_values, takes_effort,
+    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, ReleaseKind, chooses_no_levels, makes_no_cuts, row,
+    shows_values, takes_effort,
 };
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::role::Role;
@@ -162,10 +162,11 @@ impl PolicySpec {
             let why = format!("only the methods {names} take it; `{method}` runs to completion");
             return Err(Error::policy(why).at("effort"));
         }
-        if !shows_regions(method) {
-            self.check_no_intervals(method)?;
+        let kind = self.method.kind();
+        if kind != ReleaseKind::Regions {
+            self.check_no_intervals()?;
         }
-        if chooses_levels(method) || makes_groups(method) {
+        if !kind.makes_classes() {
             return Ok(());
         }
         if self.objective.for_any_recoding().is_none() {
@@ -179,11 +180,13 @@ impl PolicySpec {
         if self.output.ends() == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
             return Err(Error::policy(makes_no_cuts(method)).at("output.ends"));
         }
-        if shows_centroids(method) {
+        if kind.shows_centroids() {
             self.check_for_centroids(method)?;
         }
         let is_sensitive = |column: &&ColumnSpec| column.role == Role::Sensitive;
-        if let (true, Some(column)) = (adds_noise(method), self.columns.iter().find(is_sensitive)) {
+        if let (false, Some(column)) =
+            (kind.releases(Role::Sensitive), self.columns.iter().find(is_sensitive))
+        {
             let why = format!(
                 "`{method}` releases no value without noise: make the column a quasi-identifier with a `clip` on both sides, or leave it \
                  out (`text`)"
@@ -210,17 +213,17 @@ impl PolicySpec {
     }
 
     /// Checks that the policy says nothing of intervals, which its method does not make.
-    fn check_no_intervals(&self, method: &str) -> Result<()> {
+    fn check_no_intervals(&self) -> Result<()> {
         let given = [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
         let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
-        let shows = if shows_centroids(method) {
-            "shows centroids, which have no ends"
-        } else if makes_groups(method) {
-            "shows every value as it is"
-        } else {
-            "releases labels whose ends are fixed"
+        let shows = match self.method.kind() {
+            ReleaseKind::Centroids | ReleaseKind::Noise => "shows centroids, which have no ends",
+            ReleaseKind::Groups => "shows every value as it is",
+            ReleaseKind::Levels | ReleaseKind::Regions => "releases labels whose ends are fixed",
         };
-        let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
+        let method = &self.method.name;
+        let makers = METHODS.iter().filter(|row| row.kind == ReleaseKind::Regions);
+        let names = makers.map(|row| row.doc().name);
         let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
         let why = format!(
             "`{method}` {shows}; only methods that make intervals of their own accept this key: {}",
@@ -246,6 +249,7 @@ impl PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::method::kind_of;
 
     fn error(text: &str) -> String {
         PolicySpec::parse(text).unwrap_err().to_string()
@@ -286,7 +290,7 @@ mod tests {
         let global = "zip = { role = \"quasi\", recode = \"global\", min_level = 1, max_level = 1 }";
         for method in METHODS.iter().map(|row| row.doc().name).chain([AUTO]) {
             let beside_another = policy(method, &format!("{global}\nage = {{ role = \"quasi\" }}"));
-            if shows_centroids(method) {
+            if kind_of(method).shows_centroids() {
                 let why = format!("columns.zip.recode: {}", shows_values(method));
                 assert_eq!(beside_another, Err(why), "{method}");
                 continue;
@@ -294,7 +298,11 @@ mod tests {
             assert_eq!(beside_another, Ok(true), "{method}");
             let alone = policy(method, &format!("{global}\nnotes = {{ role = \"text\" }}"));
             let why = format!("columns.zip.recode: {ALL_ARE_GLOBAL}");
-            assert_eq!(alone, if shows_regions(method) { Err(why) } else { Ok(true) }, "{method}");
+            assert_eq!(
+                alone,
+                if kind_of(method) == ReleaseKind::Regions { Err(why) } else { Ok(true) },
+                "{method}"
+            );
         }
         assert_eq!(policy(AUTO, "zip = { role = \"quasi\" }"), Ok(false));
         assert_eq!(

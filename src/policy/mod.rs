@@ -46,11 +46,11 @@ use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
 use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::merge::MergedTree;
-use crate::generalize::{Ends, Hierarchy};
+use crate::generalize::{Centroid, Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::lattice::{Effort, Options};
 use crate::method::microaggregation::dp_centroids;
-use crate::method::{MethodSpec, Shows};
+use crate::method::{MethodSpec, ReleaseKind};
 use crate::model::{Needs, Requirement, SensitiveColumn, looked_at};
 use crate::noise::Mechanism;
 use crate::plural::plural;
@@ -76,8 +76,10 @@ pub struct Policy {
     pub method: MethodSpec,
     /// The effort that a method which need not finish may spend, if the policy gives one.
     pub effort: Option<Effort>,
-    /// What the classes of the method show.
-    pub shows: Shows,
+    /// What the releases of the method are.
+    pub kind: ReleaseKind,
+    /// What classes show for a column of numbers, if they show centroids.
+    pub centroid: Option<Centroid>,
     /// What the ends of intervals show, where the method makes its own.
     pub ends: Ends,
     /// Whether the ends of intervals are written as columns of their own, rather than as text.
@@ -157,14 +159,14 @@ impl Policy {
     /// A policy error that says what the method cannot do.
     pub fn mechanism(&self) -> Result<Option<Mechanism>> {
         let mechanism = || mechanism(&self.method, &self.requirements, &self.quasi);
-        self.method.adds_noise().then(mechanism).transpose()
+        (self.kind == ReleaseKind::Noise).then(mechanism).transpose()
     }
 
     /// Returns the columns of the release in the table's order.
     pub fn released(&self) -> impl Iterator<Item = (&str, Role)> {
         self.columns
             .iter()
-            .filter(|(_, role)| self.method.releases(*role))
+            .filter(|(_, role)| self.kind.releases(*role))
             .map(|(name, role)| (name.as_str(), *role))
     }
 

@@ -5,7 +5,7 @@ use super::spec::{ColumnSpec, PolicySpec};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::granularity::Granularity;
-use crate::method::chooses_levels;
+use crate::method::ReleaseKind;
 use crate::model::Needs;
 use crate::role::Role;
 
@@ -43,7 +43,7 @@ impl PolicySpec {
                 Err(Error::policy(why).at("population"))
             }
             (Some(required), Some(_)) => {
-                if !chooses_levels(&self.method.name) {
+                if self.method.kind() != ReleaseKind::Levels {
                     let why = format!(
                         "`{}` needs labels that do not overlap, and this method makes none; use one that chooses levels, such as \
                          \"auto\"",

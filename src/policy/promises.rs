@@ -2,6 +2,7 @@
 
 use super::PolicySpec;
 use crate::error::{Error, Result};
+use crate::method::ReleaseKind;
 
 /// The promises of a policy, as the statement of a release repeats them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl PolicySpec {
     /// # Errors
     /// A policy error for a method that adds noise, if that is so.
     pub fn check_columns_are_known(&self, follow_from_rows: bool) -> Result<()> {
-        if !(follow_from_rows && self.method.adds_noise()) {
+        if !(follow_from_rows && self.method.kind() == ReleaseKind::Noise) {
             return Ok(());
         }
         let why = format!(
@@ -41,8 +42,10 @@ impl PolicySpec {
     /// Returns the promises.
     pub fn promises(&self) -> Promises<'_> {
         // Of columns that the method leaves out there is nothing to promise.
-        let unique =
-            self.columns.iter().filter(|column| column.allow_unique && self.method.releases(column.role));
+        let unique = self
+            .columns
+            .iter()
+            .filter(|column| column.allow_unique && self.method.kind().releases(column.role));
         Promises {
             method: &self.method.name,
             objective: self.objective.doc().name,

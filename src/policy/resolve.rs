@@ -11,7 +11,7 @@ use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Code, Error, Errors, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
-use crate::method::{self, MethodRow, MethodSpec, anatomy, shows_centroids, shows_regions};
+use crate::method::{self, MethodRow, MethodSpec, ReleaseKind, anatomy};
 use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
@@ -61,18 +61,19 @@ impl PolicySpec {
         let requirements = self.with_hierarchies(requirements, schema, &sensitive_hierarchies)?;
         self.check_written_names(&quasi)?;
         let levels: Vec<_> = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.levels)).collect();
-        match method::row(&self.method.name) {
-            Some(MethodRow::Lattice(row)) => (row.check)(&self.method.settings, &levels)?,
-            Some(MethodRow::Groups(_)) => self.check_groups(&requirements, &quasi)?,
-            _ => {}
+        if let Some(row) = method::row(&self.method.name).and_then(MethodRow::of_lattice) {
+            (row.check)(&self.method.settings, &levels)?;
         }
-        if self.method.adds_noise() {
-            super::mechanism(&self.method, &requirements, &quasi)?;
+        let kind = self.method.kind();
+        match kind {
+            ReleaseKind::Levels | ReleaseKind::Regions | ReleaseKind::Centroids => {}
+            ReleaseKind::Groups => self.check_groups(&requirements, &quasi)?,
+            ReleaseKind::Noise => drop(super::mechanism(&self.method, &requirements, &quasi)?),
         }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
-            columns: if self.method.adds_noise() {
+            columns: if kind == ReleaseKind::Noise {
                 // Lines of JSON decide in which order their columns are.
                 self.columns.iter().filter_map(|column| with_role(&column.name)).collect()
             } else {
@@ -90,7 +91,8 @@ impl PolicySpec {
             objective: self.objective,
             method: self.method.clone(),
             effort: self.effort,
-            shows: self.method.shows()?,
+            kind,
+            centroid: self.method.centroid()?,
             ends: self.output.ends(),
             writes_ends: self.output.writes_ends(),
             released_on: self.output.released_on.clone(),
@@ -339,7 +341,6 @@ impl PolicySpec {
 
 impl ColumnSpec {
     fn resolve(&self, data_type: &DataType, files: &dyn Files, method: &MethodSpec) -> Result<Quasi> {
-        let (shows_regions, shows_centroids) = (shows_regions(&method.name), shows_centroids(&method.name));
         let hierarchy = self.levels(data_type, files)?;
         let height = hierarchy.height();
         let max = self.max_level.unwrap_or(height);
@@ -359,12 +360,16 @@ impl ColumnSpec {
             let why = format!("{} is above max_level = {max}", self.min_level);
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
-        if self.is_global && shows_regions && self.min_level > 0 && hierarchy.has_intervals() {
+        if self.is_global
+            && method.kind() == ReleaseKind::Regions
+            && self.min_level > 0
+            && hierarchy.has_intervals()
+        {
             let why = "the classes of this method show intervals of such a column, whose ends are values and finer than any level; \
                        remove this limit, or use a method that chooses levels, such as \"auto\"";
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
-        if let (true, Some(clip)) = (shows_centroids, &self.clip) {
+        if let (true, Some(clip)) = (method.kind().shows_centroids(), &self.clip) {
             let place = || join(&self.path(), "clip");
             clip.check_type(hierarchy.input_type()).map_err(|error| error.of_policy().at(place()))?;
         }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::generalize::AsIs;
 use crate::measure::granularity;
 use crate::measure::utility::Utility;
-use crate::method::{Recoding, Shows};
+use crate::method::Recoding;
 use crate::policy::Policy;
 use crate::release::released_recoding::{Chosen, KeptClasses, Shown, choose};
 use crate::release::released_regions;
@@ -114,10 +114,7 @@ pub(super) fn expected<'a>(
         Shown::Regions { assignment, is_of_earlier } => {
             let quasi = policy.released().filter_map(|(name, _)| naive.quasi_index(name));
             let hierarchies = quasi.map(|index| naive.quasi[index].hierarchy.clone()).collect();
-            let lines_show = match policy.shows {
-                Shows::Centroids(centroid) => LinesShow::Centroids(centroid),
-                Shows::Levels | Shows::Regions | Shows::Groups => LinesShow::Regions(policy.ends),
-            };
+            let lines_show = policy.centroid.map_or(LinesShow::Regions(policy.ends), LinesShow::Centroids);
             let mut assignment = Assignment::read(assignment.clone(), hierarchies, lines_show, budget)?;
             assignment.is_of_earlier = *is_of_earlier;
             Some(Arc::new(assignment))

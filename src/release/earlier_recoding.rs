@@ -30,7 +30,7 @@ use crate::generalize::{RegionLabel, Value, text_forms};
 use crate::input::Loaded;
 use crate::method::lattice::Found;
 use crate::method::partition::candidate;
-use crate::method::{Candidate, Outcome, Shows};
+use crate::method::{Candidate, Outcome, ReleaseKind};
 use crate::plural::{grouped, plural};
 use crate::policy::Policy;
 use crate::progress::CancelToken;
@@ -50,14 +50,14 @@ pub(super) fn apply_again(
     record: &PrivateRecord,
 ) -> Result<Outcome> {
     let policy = &loaded.policy;
-    if policy.shows == Shows::Groups {
+    if policy.kind == ReleaseKind::Groups {
         return Err(Error::policy(format!(
             "`{}` deals the rows of its own input to groups, and other rows make other groups; release with --policy",
             policy.method.name
         ))
         .at("--recoding"));
     }
-    if let Shows::Centroids(_) = policy.shows {
+    if policy.kind.shows_centroids() {
         return Err(Error::policy(format!(
             "`{}` shows centroids of the rows of its own input, which are not those of other rows, so they cannot be used again; \
              release with --policy, which computes them anew",

@@ -12,7 +12,6 @@ use crate::class::{ClassTable, EvaluatedRegions, ReleasedClasses, ShownColumn};
 use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, text_forms};
-use crate::method::Shows;
 use crate::policy::{Policy, Quasi};
 use crate::release::interval_columns::with_ends_included;
 use crate::release::publish::record::CentroidColumn;
@@ -23,9 +22,9 @@ const DOING: &str = "labelling the kept classes";
 
 /// Returns the type and the descriptor of each quasi-identifier that shows regions or centroids.
 pub(super) fn fields(policy: &Policy) -> Vec<(DataType, Descriptor)> {
-    let by = |quasi: &Quasi| match policy.shows {
-        Shows::Centroids(centroid) => CentroidColumn::of(quasi, centroid).descriptor(),
-        Shows::Levels | Shows::Regions | Shows::Groups => Descriptor::region(),
+    let by = |quasi: &Quasi| match policy.centroid {
+        Some(centroid) => CentroidColumn::of(quasi, centroid).descriptor(),
+        None => Descriptor::region(),
     };
     policy.quasi.iter().map(|quasi| (DataType::Utf8, by(quasi))).collect()
 }

@@ -9,7 +9,7 @@ use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice};
-use crate::method::{self, AUTO, MethodRow, Outcome, Problem};
+use crate::method::{self, AUTO, MethodRow, Outcome, Problem, ReleaseKind};
 use crate::model::{Class, Counted, Merge, Requirement, values_needed};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
@@ -114,8 +114,8 @@ pub fn search(
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
     let name = policy.method.name.as_str();
-    let runs_to_the_end =
-        name == AUTO || matches!(method::row(name), Some(MethodRow::Lattice(row)) if !row.takes_effort);
+    let runs_to_the_end = name == AUTO
+        || method::row(name).and_then(MethodRow::of_lattice).is_some_and(|row| !row.takes_effort);
     let advice = runs_to_the_end.then_some(
         "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
          policy; it may not be proven best",
@@ -181,7 +181,7 @@ pub(crate) fn ask<T>(
 /// Returns L, the number of individuals that may be suppressed; rows where none are counted.
 pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
     // Groups hold every row, and so do the clusters that noise is added to.
-    if policy.method.makes_groups() || policy.method.adds_noise() {
+    if matches!(policy.kind, ReleaseKind::Groups | ReleaseKind::Noise) {
         return 0;
     }
     policy.suppression_limit.floor_of(classes.total_individuals())
@@ -198,7 +198,7 @@ pub(crate) fn no_groups(policy: &Policy) -> String {
 
 /// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
-    if policy.method.makes_groups() {
+    if policy.kind == ReleaseKind::Groups {
         return Error::unmet(format!(
             "`{}` found no groups that satisfy {}; {}",
             policy.method.name,

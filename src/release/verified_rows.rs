@@ -16,7 +16,7 @@ use crate::engine::spilled_rows::SpilledRows;
 use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
-use crate::method::Shows;
+use crate::method::ReleaseKind;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
 use crate::progress::Silent;
@@ -34,16 +34,18 @@ use crate::verify::noise::NoiseKey;
 /// # Errors
 /// A policy error for a method that makes two tables, an internal error if a released column is not in the table.
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
-    let shown = match policy.shows {
-        Shows::Regions | Shows::Centroids(_) => released_regions::fields(policy),
-        Shows::Groups => {
+    let shown = match policy.kind {
+        ReleaseKind::Regions | ReleaseKind::Centroids | ReleaseKind::Noise => {
+            released_regions::fields(policy)
+        }
+        ReleaseKind::Groups => {
             let why = format!(
                 "`{}` makes two tables, and a query returns one: write them with kanon release, or use another method",
                 policy.method.name
             );
             return Err(Error::policy(why).at("method"));
         }
-        Shows::Levels => {
+        ReleaseKind::Levels => {
             let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
             released_recoding::fields(policy, &as_is.collect::<Vec<_>>())
         }

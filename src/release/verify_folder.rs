@@ -15,7 +15,6 @@ use crate::engine::{PoolBudget, Rules, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Input, Loaded, open_typed};
-use crate::method::Shows;
 use crate::model::{Counted, Quantity, Requirement, SensitiveColumn};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
 use crate::release::check_files::{check_bytes, check_files, check_listing, footer_of, read_parts};
@@ -331,16 +330,7 @@ async fn recorded_shown(
     private: Option<&PrivateRecord>,
 ) -> Result<Shown> {
     let has_levels = matches!(public.recoding, RecodingRecord::Levels(_));
-    let is_of_policy = match &public.recoding {
-        RecodingRecord::Levels(_) => policy.shows == Shows::Levels,
-        RecodingRecord::Regions(_) => policy.shows == Shows::Regions,
-        RecodingRecord::Centroids(columns) => {
-            matches!(policy.shows, Shows::Centroids(_))
-                && columns.iter().all(|column| column.noise.is_some() == policy.method.adds_noise())
-        }
-        RecodingRecord::Groups(_) => policy.shows == Shows::Groups,
-    };
-    if !is_of_policy {
+    if public.recoding.kind() != Some(policy.kind) {
         let method = &policy.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }

@@ -61,7 +61,11 @@ async fn no_plan_of_a_verification_is_ours() {
     for (at, (method, models, who)) in POLICIES.into_iter().enumerate() {
         let columns = match method {
             _ if method.contains("dp_centroids") => "age = { role = \"quasi\", clip = [18, 80] }",
-            _ if models.contains("population") => &COLUMNS.replace("merge = { levels = 2 }", "prefix = [2]"),
+            _ if ["mdav", "anatomy"].iter().any(|name| method.contains(name))
+                || models.contains("population") =>
+            {
+                &COLUMNS.replace("merge = { levels = 2 }", "prefix = [2]").replace("clip = [18, 80], ", "")
+            }
             _ if models == OVER_SUBSET => &format!("{COLUMNS}\nwho = {{ role = \"{who}\" }}"),
             _ => COLUMNS,
         };

@@ -16,7 +16,6 @@ use crate::engine::functions::{OfValues, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Value, text_forms};
-use crate::method::Shows;
 use crate::policy::{Policy, Quasi};
 use crate::release::interval_columns::IntervalColumns;
 
@@ -89,7 +88,7 @@ impl WrittenColumns {
 impl Quasi {
     /// Returns the columns that the policy writes this one as, if these are not text.
     pub(crate) fn written_columns(&self, policy: &Policy) -> Option<WrittenColumns> {
-        if let Shows::Centroids(centroid) = policy.shows {
+        if let Some(centroid) = policy.centroid {
             let centroid = centroid.for_column(&self.hierarchy);
             return Some(WrittenColumns::of_centroid(&self.name, centroid, self.hierarchy.input_type()));
         }

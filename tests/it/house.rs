@@ -231,6 +231,7 @@ fn tables() -> Vec<Table> {
                 "dp_centroids_tests",
                 "global",
                 "in_parts",
+                "kind",
                 "least_loss",
                 "medians",
                 "methods_tests",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use datafusion_kanon::method::{MethodSpec, Shows, variants};
+use datafusion_kanon::method::{MethodSpec, ReleaseKind, variants};
 use serde_json::Value;
 
 use crate::command::{self, Place, Ran, read};
@@ -88,7 +88,7 @@ fn json(place: &Place, name: &str) -> Value {
 /// Every method but those of centroids and groups, which refuse merged values.
 fn all_methods() -> impl Iterator<Item = MethodSpec> {
     let shows_labels =
-        |method: &MethodSpec| !matches!(method.shows(), Ok(Shows::Centroids(_) | Shows::Groups));
+        |method: &MethodSpec| !method.kind().shows_centroids() && method.kind() != ReleaseKind::Groups;
     variants().into_iter().chain(["auto", "best"].map(MethodSpec::named)).filter(shows_labels)
 }
 

@@ -7,7 +7,7 @@ use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::array_value_to_string;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::method::{MethodSpec, Shows, variants};
+use datafusion_kanon::method::{MethodSpec, ReleaseKind, variants};
 use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord};
 
 use crate::regions::{Line, assignment, write_assignment};
@@ -18,7 +18,7 @@ const AGAIN: &str = "again";
 const RECORD: &str = "out.private.json";
 
 fn policy(method: &MethodSpec, ends: &str) -> String {
-    let makes_intervals = method.shows().unwrap() == Shows::Regions;
+    let makes_intervals = method.kind() == ReleaseKind::Regions;
     let output = if makes_intervals { format!("[output]\nends = \"{ends}\"\n") } else { String::new() };
     format!(
         r#"
@@ -61,13 +61,13 @@ fn tonight() -> RecordBatch {
 #[test]
 fn other_rows_show_what_the_earlier_ones_did() {
     // Groups are refused: see anatomy.rs.
-    let methods = variants().into_iter().filter(|method| !method.makes_groups());
+    let methods = variants().into_iter().filter(|method| method.kind() != ReleaseKind::Groups);
     for method in methods.chain([MethodSpec::named("best")]) {
         let lab = Lab::new(&people(2));
         fs::write(lab.path("policy.toml"), policy(&method, "closed")).unwrap();
         lab.release("policy.toml", OUT).exit(0, "");
         write_parquet(&lab.path("tonight.parquet"), &tonight(), WriterProperties::default());
-        if let Shows::Centroids(_) = method.shows().unwrap() {
+        if method.kind().shows_centroids() {
             lab.run(&["release", "tonight.parquet", "--recoding", RECORD, "--to", AGAIN])
                 .exit(2, "centroids of the rows of its own input");
             assert!(!lab.path(AGAIN).exists(), "{method}");

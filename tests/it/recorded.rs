@@ -26,7 +26,7 @@ fn inputs(place: &Place) {
             (mixed ^ (mixed >> 29)) >> 7
         };
         let age = 18 + draw(1) % 60;
-        let weight = (draw(2) % 60 != 0).then(|| format!("{}.5", 50 + draw(2) % 50)).unwrap_or_default();
+        let weight = if draw(2) % 60 == 0 { String::new() } else { format!("{}.5", 50 + draw(2) % 50) };
         format!(
             "{person},P{person},{}-{:02}-{:02},{age},{:05},{},{weight},{},{},{}\n",
             2024 - age,

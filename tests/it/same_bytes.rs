@@ -19,7 +19,7 @@ use arrow::compute::{cast, take_record_batch};
 use arrow::datatypes::DataType;
 use datafusion::parquet::basic::{Compression, Encoding, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use datafusion_kanon::method::{MethodSpec, Shows, variants};
+use datafusion_kanon::method::{MethodSpec, ReleaseKind, variants};
 
 use crate::command::{Place, table, texts};
 
@@ -343,14 +343,15 @@ fn regions_of_rows_in_any_order_and_files() {
     place.parquet("lake/b.parquet", &whole.slice(700, ROWS - 700));
     place.write("in.csv", csv(&shuffled, ',', true, "\n"));
     // Rows are dealt to groups under a new key each time.
-    let methods = variants().into_iter().filter(|method| method.name != "auto" && !method.makes_groups());
+    let methods =
+        variants().into_iter().filter(|method| method.name != "auto" && method.kind() != ReleaseKind::Groups);
     let methods = methods.chain([MethodSpec::named("best")]).map(|method| (method, ""));
     let as_columns = (MethodSpec::named("mondrian"), "\n[output]\nintervals = \"columns\"\n");
     let mut all = Vec::new();
     for (method, output) in methods.chain([as_columns]) {
         place.write("policy.toml", format!("method = {method}\n{POLICY}{output}"));
         let expected = release(&place, "in.parquet", "--threads 1");
-        let kind = if method.shows().unwrap() == Shows::Regions { "\"regions\"" } else { "\"centroids\"" };
+        let kind = if method.kind() == ReleaseKind::Regions { "\"regions\"" } else { "\"centroids\"" };
         assert!(String::from_utf8_lossy(&expected["_kanon.json"]).contains(kind), "{method}");
         // Levels may suppress some.
         assert!(record_rows(&expected) >= ROWS as u64 * 9 / 10, "{method}");

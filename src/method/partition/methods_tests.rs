@@ -13,7 +13,7 @@ use super::*;
 use crate::class::{EvaluatedNode, Union};
 use crate::generalize::Ends;
 use crate::method::lattice::exhaustive::Exhaustive;
-use crate::method::{self, AUTO, METHODS, MethodRow, variants};
+use crate::method::{self, AUTO, METHODS, MethodRow, ReleaseKind, variants};
 use crate::model::Requirement;
 
 /// The classes that a method found, each with what it shows.
@@ -373,10 +373,8 @@ proptest! {
         let rolled = table.roll_up(table.base(), &vec![0; top.len()], &top).unwrap();
         prop_assert_eq!(EvaluatedNode::new(&table, &top, &rolled, &requirements).unwrap().kept_classes() == 1, all_hold);
         for method in variants() {
-            let row = METHODS.iter().find_map(|row| match row {
-                MethodRow::Partition(row) if row.doc.name == method.name => Some(row),
-                _ => None,
-            });
+            let row = METHODS.iter().find(|row| row.doc().name == method.name && row.kind == ReleaseKind::Regions);
+            let row = row.and_then(MethodRow::of_own);
             let Some(row) = row else { continue };
             let found = classes(&problem, row, &method.settings);
             prop_assert!(found.is_some() || !all_hold, "{method} found nothing");
@@ -412,12 +410,12 @@ proptest! {
         }
         let mut union = Union::new(&table, &requirements).unwrap();
         let all_hold = union.holds(&all_of(&table));
-        for method in variants().into_iter().filter(|method| !method::makes_groups(&method.name)) {
+        for method in variants().into_iter().filter(|method| method.kind() != ReleaseKind::Groups) {
             let outcome = match method::search(&method, &problem, &options) {
                 Ok((_, outcome)) => outcome,
                 Err(error) => {
                     let makes_no_cuts = method::row(&method.name).is_some_and(|row| !row.shows_cuts());
-                    let is_refused = (shows_cuts && makes_no_cuts) || method::shows_centroids(&method.name);
+                    let is_refused = (shows_cuts && makes_no_cuts) || method.kind().shows_centroids();
                     assert!(is_refused, "{method}: {error}");
                     continue;
                 }

@@ -13,6 +13,7 @@ use crate::engine::{Context, PoolBudget, Rules, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::open_typed;
+use crate::method::ReleaseKind;
 use crate::method::anatomy::{COLUMNS, check_models};
 use crate::model::{Requirement, values_needed};
 use crate::policy::FilesAndTrees;
@@ -65,7 +66,7 @@ pub(in crate::release) async fn judge(
         if !are_same_models(models, &policy.requirements) {
             return Err(refused("the models of the record are not those of the policy"));
         }
-        if !policy.method.makes_groups() || groups_record(policy)? != *groups {
+        if policy.kind != ReleaseKind::Groups || groups_record(policy)? != *groups {
             return Err(refused("the record describes another kind of recoding than the policy asks for"));
         }
         let planned = Schemas::of(policy, loaded.schema())?;

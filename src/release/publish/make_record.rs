@@ -15,7 +15,7 @@ use crate::generalize::{Centroid, Generalizer};
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
 use crate::measure::utility::Utility;
-use crate::method::{Outcome, Shows};
+use crate::method::Outcome;
 use crate::policy::{Policy, Quasi};
 use crate::release::merged_trees;
 use crate::release::publish::record::{
@@ -111,7 +111,7 @@ pub(crate) fn recoding_record(
             RecodingRecord::Centroids(quasi.map(column).collect())
         }
         Shown::Regions { .. } => {
-            if let Shows::Centroids(centroid) = policy.shows {
+            if let Some(centroid) = policy.centroid {
                 let column = |at: usize| CentroidColumn::of(&policy.quasi[at], centroid);
                 return Ok(RecodingRecord::Centroids(quasi.map(column).collect()));
             }

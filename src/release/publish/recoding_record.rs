@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Descriptor, Ends, Hierarchy};
-use crate::method::Recoding;
+use crate::method::{Recoding, ReleaseKind};
 use crate::noise::{EPSILON_SCALE, Mechanism, NoisyColumn};
 use crate::policy::Quasi;
 use crate::release::interval_columns::IntervalColumns;
@@ -260,6 +260,19 @@ impl RecodingRecord {
                 .filter_map(|region| Some((region.column.as_str(), region.joined_as.as_deref()?)))
                 .collect(),
             Self::Centroids(_) | Self::Groups(_) => Vec::new(),
+        }
+    }
+
+    /// Returns what the release is; `None` if some columns show means with noise and others centroids without.
+    pub fn kind(&self) -> Option<ReleaseKind> {
+        match self {
+            Self::Levels(_) => Some(ReleaseKind::Levels),
+            Self::Regions(_) => Some(ReleaseKind::Regions),
+            Self::Centroids(_) if self.adds_noise() => Some(ReleaseKind::Noise),
+            Self::Centroids(columns) => {
+                columns.iter().all(|column| column.noise.is_none()).then_some(ReleaseKind::Centroids)
+            }
+            Self::Groups(_) => Some(ReleaseKind::Groups),
         }
     }
 

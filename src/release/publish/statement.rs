@@ -11,13 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::{LOSSES, RISKS};
-use crate::method::{
-    AUTO, METHODS, MethodSpec, adds_noise, chooses_levels, makes_groups, shows_centroids, shows_regions,
-};
+use crate::method::{AUTO, METHODS, MethodSpec, kind_of};
 use crate::policy::{Policy, PolicySpec, Promises, parse_day, protects_column};
-use crate::release::publish::record::{
-    ColumnRecord, ModelRecord, PublicRecord, RecodingRecord, are_same_models,
-};
+use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, are_same_models};
 use crate::role::Role;
 
 /// The role word of columns without a line in the policy.
@@ -67,7 +63,7 @@ impl Statement {
     /// Creates the statement of a policy, with the day of the release.
     pub(crate) fn of(policy: &Policy, released_on: Option<String>) -> Self {
         let mut left_out: BTreeMap<String, LeftOut> = BTreeMap::new();
-        let with_role = policy.columns.iter().filter(|(_, role)| !policy.method.releases(*role));
+        let with_role = policy.columns.iter().filter(|(_, role)| !policy.kind.releases(*role));
         let with_role = with_role.map(|(name, role)| (name, role.word()));
         for (name, role) in with_role.chain(policy.others.iter().map(|name| (name, OTHERS))) {
             let of_role = left_out.entry(role.to_owned()).or_default();
@@ -132,7 +128,8 @@ impl Statement {
         };
         let is_left_out = |(role, of_role): (&String, &LeftOut)| {
             let method = MethodSpec::named(&self.method);
-            let is_known = role == OTHERS || Role::parse(role).is_ok_and(|role| !method.releases(role));
+            let is_known =
+                role == OTHERS || Role::parse(role).is_ok_and(|role| !method.kind().releases(role));
             let are_all = of_role.names.as_ref().is_none_or(|names| {
                 let distinct: BTreeSet<&String> = names.iter().collect();
                 distinct.len() == of_role.columns
@@ -151,15 +148,7 @@ impl Statement {
                 || self.accept_homogeneity.contains(&column.name)
                 || protects_column(&models, &column.name)
         };
-        let is_made_by = |method: &str| match record.recoding {
-            RecodingRecord::Levels(_) => chooses_levels(method),
-            RecodingRecord::Regions(_) => shows_regions(method),
-            RecodingRecord::Centroids(ref columns) => {
-                shows_centroids(method)
-                    && columns.iter().all(|column| column.noise.is_some() == adds_noise(method))
-            }
-            RecodingRecord::Groups(_) => makes_groups(method),
-        };
+        let is_made_by = |method: &str| record.recoding.kind() == Some(kind_of(method));
         let holds = [
             (self.released_on.as_deref().is_none_or(|day| parse_day(day).is_ok()), "the day of the release"),
             (is_method(&self.method) && is_made_by(&self.method), "the method"),
@@ -194,7 +183,7 @@ impl Statement {
 /// the models, the method and the limit.
 pub fn may_be_policy_of(spec: &PolicySpec, record: &PublicRecord) -> bool {
     let method = MethodSpec::named(spec.promises().method);
-    let released = spec.columns().iter().filter(|column| method.releases(column.role()));
+    let released = spec.columns().iter().filter(|column| method.kind().releases(column.role()));
     let columns: BTreeSet<(&str, &str)> =
         released.map(|column| (column.name(), column.role().word())).collect();
     let recorded = record.columns().map(|column| (column.name.as_str(), column.role.as_str()));
