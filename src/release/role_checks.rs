@@ -1,6 +1,6 @@
 //! Checks of a policy's roles against the data, at three gates: the policy before anything is counted
-//! ([`check_policy`]), the input before a search ([`check_input`]), and the released rows after their verification
-//! ([`check_released`], [`check_released_groups`]).
+//! (`check_policy`), the input before a search (`check_input`), and the released rows after their verification
+//! (`check_released`, `check_released_groups`).
 
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;

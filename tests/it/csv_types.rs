@@ -276,9 +276,39 @@ fn moments_of_any_year_are_compared_with_texts() {
     }
     let case = "SELECT count(*), max(CASE WHEN valid_to = '9999-12-31' THEN id END) AS id FROM 'in.csv'";
     assert_eq!(rows(&place, case), "4,1\n");
-    place.write("of2020.csv", "id,at\n1,2020-06-30T10:00:00.5\n");
-    let finer = "SELECT id FROM 'of2020.csv' WHERE at > '2020-06-30T10:00:00.499999999'";
-    assert_eq!(rows(&place, finer), "1\n");
+    // Texts between two moments of the column's unit; 0 and -1 are seconds around 1970, 2 is NULL.
+    let seconds = "COPY (SELECT id, arrow_cast(NULLIF(id, 2), 'Timestamp(s)') AS at FROM (VALUES (0), (-1), (2)) AS t (id)) TO 's.parquet'";
+    ask(&place, "", seconds).exit(0);
+    for (text, before) in [
+        ("1970-01-01T00:00:00.5", "-1\n0\n"),
+        ("1969-12-31T23:59:59.0000001", "-1\n"),
+        ("1969-12-31T23:59:58.9", ""),
+    ] {
+        let all = "-1\n0\n";
+        let after = all.replace(before, "");
+        for (condition, ids) in [
+            (format!("at < '{text}'"), before),
+            (format!("'{text}' >= at"), before),
+            (format!("at > '{text}'"), if before.is_empty() { all } else { &after }),
+            (
+                format!("at BETWEEN '{text}' AND '1971-01-01T00:00:00.1'"),
+                if before.is_empty() { all } else { &after },
+            ),
+            (
+                format!("at NOT BETWEEN '1960-01-01' AND '{text}'"),
+                if before.is_empty() { all } else { &after },
+            ),
+            (format!("at = '{text}' OR at IN ('{text}')"), ""),
+            (format!("at <> '{text}' AND at NOT IN ('{text}')"), all),
+            (format!("at IS DISTINCT FROM '{text}' AND id < 1"), all),
+            (format!("at IS NOT DISTINCT FROM '{text}'"), ""),
+            (format!("at IN ('{text}', '1970-01-01', NULL)"), "0\n"),
+            (format!("at NOT IN ('{text}', '1970-01-01')"), "-1\n"),
+        ] {
+            let query = format!("SELECT id FROM 's.parquet' WHERE {condition} ORDER BY id");
+            assert_eq!(rows(&place, &query), ids, "{condition}");
+        }
+    }
 }
 
 /// Threads divide a file at line breaks, but not inside of quotes.
