@@ -303,6 +303,7 @@ fn moments_of_any_year_are_compared_with_texts() {
             (format!("at IS DISTINCT FROM '{text}' AND id < 1"), all),
             (format!("at IS NOT DISTINCT FROM '{text}'"), ""),
             (format!("at IN ('{text}', '1970-01-01', NULL)"), "0\n"),
+            ("at = '1970-01-01T00:00:00.9'::TIMESTAMP(0)".to_owned(), "0\n"),
             (format!("at NOT IN ('{text}', '1970-01-01')"), "-1\n"),
         ] {
             let query = format!("SELECT id FROM 's.parquet' WHERE {condition} ORDER BY id");
@@ -334,16 +335,31 @@ fn copies_damage_no_release() {
     place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nq = { role = \"quasi\" }\n");
     place.write("in.csv", "q\na\na\n");
     place.run("release in.csv --policy p.toml --to out").exit(0);
+    std::fs::create_dir(place.path("out/folder")).unwrap();
+    std::os::unix::fs::symlink("out/folder", place.path("inside")).unwrap();
+    place.write("x.csv", "x\n1\n");
     let before = place.tree();
     for (to, code, why) in [
         ("out.private.json", 2, "is the private record of a release"),
         ("out/part-00000.parquet", 2, "is inside a release"),
         ("out", 2, "is a release"),
         ("out/new/deep/x.parquet", 2, "is inside a release"),
+        ("inside/x.parquet", 2, "is inside a release"),
+        ("inside", 2, "is inside a release"),
+        ("x.csv/x.parquet", 2, "the folder x.csv cannot be used: it is a file"),
         ("s3://bucket/x.parquet", 2, "COPY TO: s3://"),
     ] {
         ask(&place, "", &format!("COPY (SELECT 1 AS x) TO '{to}' STORED AS PARQUET")).exit(code).says(why);
     }
     assert_eq!(place.tree(), before);
-    ask(&place, "", "COPY (SELECT 1 AS x) TO 'x.parquet'").exit(0);
+    for to in ["x.parquet", "out/../y.parquet"] {
+        ask(&place, "", &format!("COPY (SELECT 1 AS x) TO '{to}'")).exit(0);
+    }
+    let hierarchy = "hierarchy in.csv q --by 'prefix = [1]' --to out/q.csv";
+    place
+        .run(hierarchy)
+        .exit(2)
+        .says("is inside a release; a hierarchy file holds every value of the column");
+    let report = "release in.csv --policy p.toml --to other --private keys --report out/report.json";
+    place.run(report).exit(2).says("is inside another release; a report holds raw facts");
 }

@@ -1,10 +1,13 @@
 //! `COPY ... TO`: where it may not write.
 
+use std::fs;
+
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::input::address::local_path;
 use crate::release::publish::place::is_in_release;
 use crate::release::publish::record::{RECORD, is_private};
+use crate::release::publish::target::absolute;
 
 /// Checks the place to which COPY writes, which may have a file: neither a release nor a private record may be
 /// replaced.
@@ -13,16 +16,19 @@ use crate::release::publish::record::{RECORD, is_private};
 /// A policy error that says what is there.
 pub(super) fn check_output(location: &str) -> Result<()> {
     let path = local_path(location).map_err(|error| error.at("COPY TO"))?;
-    let absolute = std::path::absolute(&path).context("COPY TO")?;
+    let place = || format!("COPY TO {}", path.display());
+    // Links are followed, as writing does.
+    let whole =
+        if path.exists() { fs::canonicalize(&path).context(&place())? } else { absolute("COPY TO", &path)? };
     let what = if is_private(&path) && path.exists() {
         "is the private record of a release"
     } else if path.join(RECORD).is_file() {
         "is a release"
-    } else if is_in_release(&absolute) {
+    } else if is_in_release(&whole) {
         "is inside a release"
     } else {
         return Ok(());
     };
     let error = Error::policy(format!("{what}, which COPY would damage; write to another place"));
-    Err(error.coded(Code::Exists).at(format!("COPY TO {}", path.display())))
+    Err(error.coded(Code::Exists).at(place()))
 }

@@ -105,7 +105,9 @@ fn in_unit_of(of: &Expr, text: &Expr, schema: &DFSchema) -> Option<Moment> {
         Expr::Literal(text, _) => text.try_as_str()??,
         // TIMESTAMP '9999-12-31'.
         Expr::Cast(Cast { expr, field }) => match (expr.as_ref(), field.data_type(), zone) {
-            (Expr::Literal(text, _), DataType::Timestamp(_, None), None) => text.try_as_str()??,
+            (Expr::Literal(text, _), DataType::Timestamp(TimeUnit::Nanosecond, None), None) => {
+                text.try_as_str()??
+            }
             _ => return None,
         },
         _ => return None,
