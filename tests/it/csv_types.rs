@@ -289,18 +289,12 @@ fn moments_of_any_year_are_compared_with_texts() {
         for (condition, ids) in [
             (format!("at < '{text}'"), before),
             (format!("'{text}' >= at"), before),
-            (format!("at > '{text}'"), if before.is_empty() { all } else { &after }),
-            (
-                format!("at BETWEEN '{text}' AND '1971-01-01T00:00:00.1'"),
-                if before.is_empty() { all } else { &after },
-            ),
-            (
-                format!("at NOT BETWEEN '1960-01-01' AND '{text}'"),
-                if before.is_empty() { all } else { &after },
-            ),
+            (format!("at > '{text}'"), after.as_str()),
+            (format!("at BETWEEN '{text}' AND '1971-01-01T00:00:00.1'"), after.as_str()),
+            (format!("at NOT BETWEEN '1960-01-01' AND '{text}'"), after.as_str()),
             (format!("at = '{text}' OR at IN ('{text}')"), ""),
             (format!("at <> '{text}' AND at NOT IN ('{text}')"), all),
-            (format!("at IS DISTINCT FROM '{text}' AND id < 1"), all),
+            (format!("(at IS DISTINCT FROM '{text}') AND id < 1"), all),
             (format!("at IS NOT DISTINCT FROM '{text}'"), ""),
             (format!("at IN ('{text}', '1970-01-01', NULL)"), "0\n"),
             ("at = '1970-01-01T00:00:00.9'::TIMESTAMP(0)".to_owned(), "0\n"),
