@@ -200,8 +200,8 @@ pub(crate) fn with_types(table: DataFrame, types: &FoundTypes, csv: &CsvOptions)
 }
 
 impl Input {
-    /// Opens CSV files as a [pinned table](super::pinned_table::PinnedTable) of texts, after a check of every line; a copy in UTF-8 does not
-    /// change.
+    /// Opens CSV files as a [pinned table](super::pinned_table::PinnedTable) of texts, after a check of every line; a
+    /// copy in UTF-8 does not change.
     ///
     /// # Errors
     /// A data error when a file cannot be read.

@@ -24,7 +24,7 @@ use crate::input::column_values::{ColumnRule, HierarchyOfValues, hierarchy_of_va
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
 use crate::progress::Phase;
-use crate::release::publish::place::is_in_release;
+use crate::release::publish::place::is_of_release;
 
 /// Write a hierarchy file for a column, to edit by hand, or check one.
 #[derive(Debug, Args)]
@@ -175,7 +175,7 @@ fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
         return Err(Error::data("expected the name of a file in a folder that exists"));
     }
     let of = std::fs::canonicalize(folder.unwrap_or(Path::new(".")));
-    if of.is_ok_and(|folder| is_in_release(&folder.join("file"))) {
+    if of.is_ok_and(|folder| is_of_release(&folder)) {
         return Err(Error::policy("is inside a release; a hierarchy file holds every value of the column"));
     }
     let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(()) };

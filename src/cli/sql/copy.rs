@@ -5,7 +5,7 @@ use std::fs;
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::input::address::local_path;
-use crate::release::publish::place::is_in_release;
+use crate::release::publish::place::is_of_release;
 use crate::release::publish::record::{RECORD, is_private};
 use crate::release::publish::target::absolute;
 
@@ -24,7 +24,7 @@ pub(super) fn check_output(location: &str) -> Result<()> {
         "is the private record of a release"
     } else if path.join(RECORD).is_file() {
         "is a release"
-    } else if is_in_release(&whole) {
+    } else if is_of_release(&whole) {
         "is inside a release"
     } else {
         return Ok(());

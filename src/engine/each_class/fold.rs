@@ -109,7 +109,6 @@ impl Fold {
     ) -> Result<()> {
         if self.class.is_some_and(|before| before != class) {
             self.end(ended);
-            self.hold()?;
         }
         self.class = Some(class);
         self.rows += rows;
@@ -149,7 +148,11 @@ impl Fold {
         ended(&class);
     }
 
-    fn hold(&mut self) -> Result<()> {
+    /// Reserves what the fold takes by now, with a class that has not ended.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) fn hold(&mut self) -> Result<()> {
         let numbers = self.values.iter().chain(&self.individuals).map(Numbers::bytes).sum::<usize>();
         let groups = self.groups.iter().map(Vec::capacity).sum::<usize>() * size_of::<(Option<u32>, u64)>();
         self.held.at_least(numbers + groups + self.of_individuals.capacity() * size_of::<u32>())

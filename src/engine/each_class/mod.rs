@@ -73,6 +73,7 @@ pub(crate) async fn each_class(
         for (row, count) in counted(counts)?.into_iter().enumerate() {
             fold.add(class.value(row), values, row, count, |ended| see(&ended.seen(&inputs)))?;
         }
+        fold.hold()?;
     }
     fold.end(|ended| see(&ended.seen(&inputs)));
     Ok(fold.individuals())

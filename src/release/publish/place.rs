@@ -20,9 +20,9 @@ pub struct Place {
     is_apart: bool,
 }
 
-/// Returns whether a release is in a folder above.
-pub(crate) fn is_in_release(path: &Path) -> bool {
-    path.ancestors().skip(1).any(|folder| folder.join(RECORD).is_file())
+/// Returns whether a folder, or one above it, is a release.
+pub(crate) fn is_of_release(folder: &Path) -> bool {
+    folder.ancestors().any(|folder| folder.join(RECORD).is_file())
 }
 
 impl Place {
@@ -77,7 +77,7 @@ impl Place {
     /// the private record would be in a release.
     pub(crate) fn absolute(&self) -> Result<Self> {
         let out = absolute("--to", &self.out)?;
-        if is_in_release(&out) {
+        if out.parent().is_some_and(is_of_release) {
             let why = "is inside another release, which would no longer verify; choose another place";
             return Err(Error::policy(why).at(format!("--to {}", self.out.display())));
         }
@@ -85,7 +85,7 @@ impl Place {
             return Self::beside(&out);
         }
         let private = absolute("--private", &self.private)?;
-        if private.starts_with(&out) || is_in_release(&private) {
+        if private.starts_with(&out) || private.parent().is_some_and(is_of_release) {
             let why = if private.starts_with(&out) { "the release" } else { "another release" };
             let why = format!("is inside {why}; a private record holds raw facts, so keep it elsewhere");
             return Err(Error::policy(why).at(format!("--private {}", self.private.display())));
