@@ -23,7 +23,7 @@ use crate::input::files::end_of_data;
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
-use crate::release::publish::place::{Place, is_of_release};
+use crate::release::publish::place::{Place, check_outside_releases};
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
 };
@@ -432,9 +432,7 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
     if folder.starts_with(of.out()) {
         return Err(Error::policy("is inside the release; a report holds raw facts").at(place));
     }
-    if is_of_release(&folder) {
-        return Err(Error::policy("is inside another release; a report holds raw facts").at(place));
-    }
+    check_outside_releases(path).map_err(|error| error.at(&place))?;
     if path.file_name().is_some_and(|name| folder.join(name) == of.private()) {
         return Err(Error::policy("is the place of the private record; choose another name").at(place));
     }

@@ -9,6 +9,8 @@ const NOT_NUMBER: &str = "a value cannot be cast to the type that is asked for: 
                           nulls in --csv names the words for missing values, and TRY_CAST makes every other value NULL";
 const NOT_CAST: &str =
     "a value cannot be cast to the type that is asked for; TRY_CAST makes every such value NULL";
+const NOT_NANOSECONDS: &str = "a moment lies outside of the years 1678 to 2261, which the engine's nanoseconds hold; compare it with a text \
+                               (x < '9999-12-31'), and write arrow_cast(x, 'Timestamp(us)') where TIMESTAMP stands";
 const NOT_OF_COLUMN: &str =
     "a value cannot be parsed as its column's type; declare the column as text (VARCHAR) and cast it";
 
@@ -17,8 +19,18 @@ const NOT_MOMENT: &str = "Error parsing timestamp from '";
 /// The start of an error about a text that is not a date.
 const NOT_DATE: &str = "Unable to cast to Date32";
 
+/// Returns whether an error is about a moment that nanoseconds do not hold.
+fn is_of_nanoseconds(error: &str) -> bool {
+    error.contains("represented as nanoseconds")
+        || (error.contains("to Timestamp(ns") && error.contains("exceeds the representable"))
+        || (error.starts_with("Timestamp ") && error.contains(" out of range"))
+}
+
 /// Returns the text for a failed cast. Its error ends with the type.
 pub(super) fn of_cast(error: &str) -> &'static str {
+    if is_of_nanoseconds(error) {
+        return NOT_NANOSECONDS;
+    }
     match error.rsplit_once(" to value of ").map(|(_, asked)| asked) {
         Some(asked) if asked.starts_with("Date") || asked.starts_with("Timestamp") => NOT_ISO,
         Some(asked) if asked.starts_with("Time") || asked.starts_with("Bool") => NOT_CAST,
@@ -31,9 +43,13 @@ pub(super) fn of_parse(error: &str) -> &'static str {
     if [NOT_MOMENT, NOT_DATE].iter().any(|start| error.starts_with(start)) { NOT_ISO } else { NOT_OF_COLUMN }
 }
 
-/// Returns the text for a failed function of dates with formats; `None` for other failures.
+/// Returns the text for a failed function of dates; `None` for other failures.
 pub(super) fn of_function(error: &str) -> Option<&'static str> {
-    error.starts_with(NOT_MOMENT).then_some(NOT_FORMAT)
+    match error {
+        text if text.starts_with(NOT_MOMENT) => Some(NOT_FORMAT),
+        text if is_of_nanoseconds(text) => Some(NOT_NANOSECONDS),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::address::local_path;
 use super::other_tables;
+use super::pinned_file::PinnedFile;
 use super::utf8_copies::Utf8Copies;
 use crate::engine::Context;
 use crate::engine::temporary::TemporaryFolder;
@@ -61,42 +61,6 @@ impl Format {
     }
 }
 
-/// A file as it was at the start of the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PinnedFile {
-    /// The path.
-    pub path: PathBuf,
-    /// The length in bytes.
-    pub bytes: u64,
-    /// The time of the last change.
-    pub modified: Option<SystemTime>,
-}
-
-impl PinnedFile {
-    fn new(path: PathBuf) -> Result<Self> {
-        let place = format!("input file {}", path.display());
-        let facts = fs::metadata(&path).context(&place)?;
-        if !facts.is_file() {
-            // A pipe can be read only once, and each file is read several times.
-            let why =
-                "expected a plain file, found a pipe, a socket or a device; write its content into a file";
-            return Err(Error::data(why).at(place));
-        }
-        Ok(Self { path, bytes: facts.len(), modified: facts.modified().ok() })
-    }
-
-    /// Returns whether the file has the length and the time that it had.
-    #[cfg(feature = "cli")]
-    pub(super) fn is_unchanged(&self) -> bool {
-        Self::new(self.path.clone()).is_ok_and(|now| now == *self)
-    }
-
-    /// Returns the words that name the file in an error.
-    pub(crate) fn place(&self) -> String {
-        format!("input file {}", self.path.display())
-    }
-}
-
 /// The input files, all of one format.
 #[derive(Debug, Clone)]
 pub struct Input {
@@ -143,32 +107,23 @@ impl Input {
     /// read, and the name of a single file says nothing.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find); a data error for files of another format, and for a name in a
-    /// folder that has not the usual end `end` of the format, by which the engine chooses.
+    /// Those of [`find`](Self::find); a data error for files of another format.
     #[cfg(feature = "cli")]
-    pub(crate) fn find_of_format(location: &str, format: Format, end: &str) -> Result<Self> {
+    pub(crate) fn find_of_format(location: &str, format: Format) -> Result<Self> {
         let path = local_path(location).map_err(|error| error.at("location"))?;
         if path.is_file() {
             let files = vec![PinnedFile::new(path)?];
             return Ok(Self::of_files(location, files, format));
         }
         let input = Self::find_with(location, Partitions::Kept)?;
-        if input.format != format {
-            return Err(Error::data(format!(
-                "input `{location}`: it holds {} files, not {} files; say so in STORED AS",
-                input.format.name(),
-                format.name()
-            )));
+        if input.format == format {
+            return Ok(input);
         }
-        let of_other_end = |file: &&PinnedFile| file.path.extension().is_none_or(|found| found != end);
-        match input.files.iter().find(of_other_end) {
-            Some(file) if path.is_dir() => Err(Error::data(format!(
-                "an external table reads only files that end in .{end} from a folder; rename the file, or name its folder as '{}/*'",
-                location.trim_end_matches('/')
-            ))
-            .at(file.place())),
-            _ => Ok(input),
-        }
+        Err(Error::data(format!(
+            "input `{location}`: it holds {} files, not {} files; say so in STORED AS",
+            input.format.name(),
+            format.name()
+        )))
     }
 
     fn find_with(argument: &str, partitions: Partitions) -> Result<Self> {
@@ -251,10 +206,10 @@ impl Input {
 /// Returns the files that the location of a SQL table reaches now, those in partition folders, too.
 ///
 /// # Errors
-/// As [`Input::find`].
+/// As [`Input::find`], but for the formats, which are not looked at.
 #[cfg(feature = "cli")]
-pub(super) fn paths_of_location(location: &str) -> Result<Vec<PathBuf>> {
-    paths_of(location, Partitions::Kept)
+pub(crate) fn files_of_location(location: &str) -> Result<Vec<PinnedFile>> {
+    paths_of(location, Partitions::Kept)?.into_iter().map(PinnedFile::new).collect()
 }
 
 /// Returns the files that a path, a `file://` address or a glob reaches, sorted, each once.

@@ -15,6 +15,7 @@ pub(crate) mod merged;
 mod number_spelling;
 mod other_tables;
 mod parquet_encryption;
+mod pinned_file;
 #[cfg(feature = "cli")]
 pub(crate) mod pinned_table;
 mod plain_form;
@@ -28,8 +29,9 @@ mod table;
 pub(crate) mod text_forms;
 pub(crate) mod utf8_copies;
 
-pub use files::{Format, Input, PinnedFile};
+pub use files::{Format, Input};
 pub(crate) use loaded::open_typed;
 pub use loaded::{Loaded, PolicySource, open};
+pub use pinned_file::PinnedFile;
 pub use table::canonical_type;
 pub(crate) use table::{canonical_floats_as_they_are, canonical_table};

@@ -1,21 +1,28 @@
 //! Tables of a SQL session that are not read once their files have changed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Constraints;
 use datafusion::datasource::TableType;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result as EngineResult;
+use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
+use url::Url;
 
-use super::files::{Input, PinnedFile, paths_of_location};
+use super::files::{Input, files_of_location};
 use super::infer_types::Typing;
-use crate::engine::into_engine;
+use super::pinned_file::PinnedFile;
+use crate::engine::{Context, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
@@ -37,20 +44,60 @@ impl PinnedTable {
     /// A data error that names a file that changed, disappeared or appeared.
     fn check_unchanged(&self) -> Result<()> {
         const AGAIN: &str = "; run the statement again, after creating its tables and views again";
-        if let Some(changed) = self.files.iter().find(|file| !file.is_unchanged()) {
-            return Err(
-                Error::data(format!("it changed after the table was opened{AGAIN}")).at(changed.place())
-            );
+        for file in &self.files {
+            if let Some(what) = file.what_happened() {
+                return Err(
+                    Error::data(format!("it {what} after the table was opened{AGAIN}")).at(file.place())
+                );
+            }
         }
         let known: HashSet<&PathBuf> = self.files.iter().map(|file| &file.path).collect();
         for location in &self.locations {
-            if let Some(new) = paths_of_location(location)?.iter().find(|path| !known.contains(path)) {
+            let now = files_of_location(location)?;
+            if let Some(new) = now.iter().find(|file| !known.contains(&file.path)) {
                 let why = format!("it appeared after the table was opened{AGAIN}");
-                return Err(Error::data(why).at(format!("input file {}", new.display())));
+                return Err(Error::data(why).at(new.place()));
             }
         }
         Ok(())
     }
+
+    /// Checks that the engine, which lists the folder of a partitioned table by itself, reads the files of the table
+    /// and no others.
+    ///
+    /// # Errors
+    /// A data error that names a file.
+    pub(crate) async fn check_files(&self, session: &dyn Session) -> Result<()> {
+        let plan =
+            self.table.scan(session, None, &[], None).await.context("listing the files of the table")?;
+        let read = files_of_plan(plan.as_ref());
+        let known = self.files.iter().map(PinnedFile::url).collect::<Result<BTreeSet<_>>>()?;
+        let (what, url) = match (known.difference(&read).next(), read.difference(&known).next()) {
+            (None, None) => return Ok(()),
+            (Some(left_out), _) => ("would be left out by", left_out),
+            (None, Some(other)) => {
+                ("is hidden by its name (`_`, `.`) or a folder's, and would be read by", other)
+            }
+        };
+        let why = format!("it {what} an external table with partition folders; move it away");
+        Err(Error::data(why).at(format!("input file {}", url.to_file_path().unwrap_or_default().display())))
+    }
+}
+
+/// Returns the addresses of the files that a plan reads, with links followed.
+fn files_of_plan(plan: &dyn ExecutionPlan) -> BTreeSet<Url> {
+    let mut read = BTreeSet::new();
+    let source = plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+    if let Some(scan) = source.and_then(|source| source.downcast_ref::<FileScanConfig>()) {
+        let files = scan.file_groups.iter().flat_map(FileGroup::iter);
+        read.extend(files.filter_map(|file| {
+            let root: PathBuf = "/".into();
+            let path = file.object_meta.location.parts().fold(root, |path, part| path.join(part.as_ref()));
+            Url::from_file_path(fs::canonicalize(path).ok()?).ok()
+        }));
+    }
+    read.extend(plan.children().into_iter().flat_map(|child| files_of_plan(child.as_ref())));
+    read
 }
 
 impl Input {
@@ -78,6 +125,14 @@ impl TableProvider for PinnedTable {
         self.table.table_type()
     }
 
+    fn constraints(&self) -> Option<&Constraints> {
+        self.table.constraints()
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        self.table.get_table_definition()
+    }
+
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> EngineResult<Vec<TableProviderFilterPushDown>> {
         self.table.supports_filters_pushdown(filters)
     }
@@ -91,5 +146,16 @@ impl TableProvider for PinnedTable {
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
         self.check_unchanged().map_err(into_engine)?;
         self.table.scan(session, projection, filters, limit).await
+    }
+    async fn insert_into(
+        &self,
+        _: &dyn Session,
+        _: Arc<dyn ExecutionPlan>,
+        _: InsertOp,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        Err(into_engine(Error::policy(
+            "INSERT INTO: the files of this table are read as they were when it was created; write a new file with COPY ... TO \
+             and create the table again",
+        )))
     }
 }

@@ -1,6 +1,5 @@
 //! INPUT as one table: the files of [`files`](super::files), their schema, and canonical columns.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -220,16 +219,7 @@ impl Input {
         let urls = self
             .files
             .iter()
-            .map(|file| {
-                let place = file.place();
-                let absolute = fs::canonicalize(&file.path).context(&place)?;
-                if absolute.to_string_lossy().contains(char::is_control) {
-                    let why = "its path holds a control character, such as a line break, which the engine \
-                         cannot read; rename the file or its folder";
-                    return Err(Error::data(why).at(place));
-                }
-                ListingTableUrl::try_new(url_of(&absolute)?, None).context(&place)
-            })
+            .map(|file| ListingTableUrl::try_new(file.url()?, None).context(&file.place()))
             .collect::<Result<Vec<ListingTableUrl>>>()?;
         let config = ListingTableConfig::new_with_multi_paths(urls)
             .with_listing_options(ListingOptions::new(format).with_file_extension(""))
@@ -256,11 +246,6 @@ pub(crate) fn canonical_table(table: DataFrame) -> Result<DataFrame> {
 pub(crate) fn canonical_floats_as_they_are(table: DataFrame) -> Result<DataFrame> {
     let schema = table.schema().as_arrow().clone();
     canonical(table, &schema, |float| float)
-}
-
-fn url_of(absolute: &Path) -> Result<url::Url> {
-    url::Url::from_file_path(absolute)
-        .map_err(|()| Error::data(format!("{} is not an absolute path", absolute.display())))
 }
 
 /// Keeps names and types alone: no metadata of the input may reach a release.

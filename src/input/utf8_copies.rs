@@ -18,7 +18,8 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
-use super::files::{Input, PinnedFile, check_is_text};
+use super::files::{Input, check_is_text};
+use super::pinned_file::PinnedFile;
 use crate::engine::temporary::TemporaryFolder;
 use crate::engine::{Context, into_engine};
 use crate::error::{Error, Result};

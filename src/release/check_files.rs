@@ -147,11 +147,7 @@ fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
 /// # Errors
 /// A data error when a file cannot be read.
 pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
-    let files = parts.iter().map(|part| {
-        let path = folder.join(&part.name);
-        let bytes = fs::metadata(&path).context("reading the release")?.len();
-        Ok(PinnedFile { path, bytes, modified: None })
-    });
+    let files = parts.iter().map(|part| PinnedFile::new(folder.join(&part.name)));
     let input = Input::of_files("", files.collect::<Result<_>>()?, Format::Parquet);
     input.as_written(session)
 }

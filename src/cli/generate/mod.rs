@@ -15,6 +15,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::address::local_path;
 use crate::progress::Phase;
+use crate::release::publish::place::check_outside_releases;
 
 /// Generate hospital visits of made-up people as a Parquet file.
 #[derive(Debug, Args)]
@@ -45,6 +46,7 @@ impl Generate {
             let why = format!("--to {}: already exists; --overwrite replaces it", self.to.display());
             return Err(Error::policy(why));
         }
+        check_outside_releases(&self.to).map_err(|error| error.at(format!("--to {}", self.to.display())))?;
         run.progress.begin(Phase::Write, self.rows);
         let mut progress = |written| {
             run.progress.done(written);

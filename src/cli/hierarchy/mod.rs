@@ -24,7 +24,7 @@ use crate::input::column_values::{ColumnRule, HierarchyOfValues, hierarchy_of_va
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
 use crate::progress::Phase;
-use crate::release::publish::place::is_of_release;
+use crate::release::publish::place::check_outside_releases;
 
 /// Write a hierarchy file for a column, to edit by hand, or check one.
 #[derive(Debug, Args)]
@@ -174,10 +174,7 @@ fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
     if !folder.is_none_or(Path::is_dir) || path.file_name().is_none() {
         return Err(Error::data("expected the name of a file in a folder that exists"));
     }
-    let of = std::fs::canonicalize(folder.unwrap_or(Path::new(".")));
-    if of.is_ok_and(|folder| is_of_release(&folder)) {
-        return Err(Error::policy("is inside a release; a hierarchy file holds every value of the column"));
-    }
+    check_outside_releases(path)?;
     let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(()) };
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     match real(path).is_some_and(|to| input.files.iter().any(|file| real(&file.path).as_ref() == Some(&to))) {

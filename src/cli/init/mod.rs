@@ -19,6 +19,7 @@ use crate::input::Input;
 use crate::input::address::local_path;
 use crate::policy::DateFormat;
 use crate::propose::{IndividualSource, Levels, Proposal, Proposed, ProposedColumn, propose};
+use crate::release::publish::place::check_outside_releases;
 
 /// Propose a first policy for a table: roles and levels, with comments that say why.
 #[derive(Debug, Args)]
@@ -68,6 +69,7 @@ fn check_free(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
         return Err(Error::policy("already exists; choose another name").coded(Code::Exists).at(place(path)));
     }
+    check_outside_releases(path).map_err(|error| error.at(place(path)))?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match folder.is_none_or(Path::is_dir) {
         true => Ok(()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::TableReference;
 use datafusion::logical_expr::{CreateExternalTable, DdlStatement, LogicalPlan, LogicalPlanBuilder};
@@ -16,19 +17,22 @@ use super::errors::StageResult;
 use super::files::note;
 use crate::error::{Code, Error, Result};
 use crate::input::address::local_path;
+use crate::input::files::{files_of_location, is_partition};
 use crate::input::found_types::{find_types, with_types};
 use crate::input::pinned_table::PinnedTable;
 use crate::input::{Format, Input, PinnedFile};
 use crate::policy::{CsvOptions, one_name_each};
+use crate::release::publish::place::is_of_release;
+use crate::release::publish::target::absolute;
 use crate::sql::options::{CsvTypes, KanonOptions};
 
-/// The formats as STORED AS names them, which is also how files in a folder must end.
+/// The formats as STORED AS names them.
 const FORMATS: [(&str, Format); 4] =
     [("parquet", Format::Parquet), ("csv", Format::Csv), ("json", Format::Json), ("arrow", Format::Arrow)];
 
-/// Returns the statement that makes the table a view of CSV files as every command reads them: with
-/// the delimiter that is found and the keys of `kanon.csv`. `None` for other statements, and for
-/// those that name columns or options, a store elsewhere, or files of another format or none.
+/// Returns the statement that makes the table a view of the files as every command reads them: those
+/// of CSV with the delimiter that is found and the keys of `kanon.csv`. `None` for other statements,
+/// and for those that name columns or options, a store elsewhere, or files of another format or none.
 pub(super) fn as_view(statement: &Statement) -> Option<String> {
     let Statement::CreateExternalTable(parser::CreateExternalTable {
         name,
@@ -55,49 +59,62 @@ pub(super) fn as_view(statement: &Statement) -> Option<String> {
         && constraints.is_empty()
         && !unbounded
         && !temporary;
-    let are_csv = |location: &str| Input::find(location).is_ok_and(|input| input.format == Format::Csv);
-    (is_plain && file_type.eq_ignore_ascii_case("csv") && are_csv(location)).then(|| {
+    let is_of_format =
+        |location: &str| Input::find(location).is_ok_and(|input| Some(input.format) == format_of(file_type));
+    (is_plain && is_of_format(location)).then(|| {
         let or_replace = if *or_replace { "OR REPLACE " } else { "" };
         format!("CREATE {or_replace}VIEW {name} AS SELECT * FROM '{}'", location.replace('\'', "''"))
     })
 }
 
-/// Creates any other external table; returns a note for the user. Types that the statement does not
-/// say are found from all rows: the engine would read 01067 as 1067.
+/// Returns the format that STORED AS names; `None` for one that only the engine reads.
+fn format_of(stored_as: &str) -> Option<Format> {
+    FORMATS.iter().find(|(name, _)| stored_as.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
+}
+
+/// Creates any other external table, over the files that `FROM 'file'` reads; returns a note for the user. Types that the
+/// statement does not say are found from all rows: the engine would read 01067 as 1067.
 ///
 /// # Errors
 /// Those of `FROM 'file'`, and those of the engine.
 pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTable) -> Result<String> {
     let name = table.name.clone();
-    let is_there = session.table_exist(name.clone()).asking()?;
-    let mut untyped = None;
-    if !(is_there && table.if_not_exists) {
-        let files = checked(&table)?;
-        let has_texts = table.file_type.eq_ignore_ascii_case("csv") && table.schema.fields().is_empty();
-        if table.file_type.eq_ignore_ascii_case("csv") {
-            // Otherwise threads divide a file at any line break, also at one inside of quotes.
-            table.options.entry(NEWLINES.to_owned()).or_insert("true".to_owned());
-        }
-        let rows = match table.file_type.to_ascii_lowercase().as_str() {
-            "csv" if has_texts => Some("0".to_owned()),
-            "json" => Some(usize::MAX.to_string()),
-            _ => None,
-        };
-        if let Some(rows) = rows {
-            table.options.entry(LOOKED_AT.to_owned()).or_insert(rows);
-        }
-        let infers = KanonOptions::of(session.state().config().options()).csv_types == CsvTypes::Infer;
-        let locations = table.locations.clone();
-        untyped = Some((files, locations)).filter(|_| has_texts && infers && !table.unbounded);
+    if table.if_not_exists && session.table_exist(name.clone()).asking()? {
+        return Ok(String::new());
+    }
+    let files = checked(&table)?;
+    let format = format_of(&table.file_type);
+    if format == Some(Format::Csv) {
+        // Otherwise threads divide a file at any line break, also at one inside of quotes.
+        table.options.entry(NEWLINES.to_owned()).or_insert("true".to_owned());
+    }
+    let has_texts = format == Some(Format::Csv) && table.schema.fields().is_empty();
+    let rows = match format {
+        Some(Format::Csv) if has_texts => Some("0".to_owned()),
+        Some(Format::Json) => Some(usize::MAX.to_string()),
+        _ => None,
+    };
+    if let Some(rows) = rows {
+        table.options.entry(LOOKED_AT.to_owned()).or_insert(rows);
+    }
+    let locations = table.locations.clone();
+    let of_partition = |file: &PinnedFile| file.path.ancestors().skip(1).any(is_partition);
+    let has_partitions = !table.table_partition_cols.is_empty() || files.iter().any(of_partition);
+    if !files.is_empty() && !has_partitions {
+        let urls = files.iter().map(|file| Ok(file.url()?.into()));
+        table.locations = urls.collect::<Result<_>>()?;
     }
     let plan = LogicalPlan::Ddl(DdlStatement::CreateExternalTable(Box::new(table)));
     session.execute_logical_plan(plan).await.opening()?;
-    let Some((files, locations)) = untyped else { return Ok(String::new()) };
-    let typed = add_types(session, &name, files, locations).await;
-    if typed.is_err() {
+    if files.is_empty() {
+        return Ok(String::new());
+    }
+    let infers = KanonOptions::of(session.state().config().options()).csv_types == CsvTypes::Infer;
+    let pinned = pin(session, &name, files, locations, has_texts && infers).await;
+    if pinned.is_err() {
         session.deregister_table(name).asking()?;
     }
-    typed
+    pinned
 }
 
 /// The option for the rows by which the engine chooses types.
@@ -114,29 +131,40 @@ const OF_OPTIONS: &str =
 const NO_FILE: [Code; 2] = [Code::NotFound, Code::EmptyInput];
 
 /// Checks the files of an external table as those of `FROM 'file'` are: names, types and formats.
-/// Returns them if they are known.
+/// Returns them; none for a table that is empty or without an end.
 fn checked(table: &CreateExternalTable) -> Result<Vec<PinnedFile>> {
-    for location in &table.locations {
-        local_path(location).map_err(|error| error.at("LOCATION"))?;
-    }
-    let known = FORMATS.iter().find(|(name, _)| table.file_type.eq_ignore_ascii_case(name));
+    let format = format_of(&table.file_type);
     let is_compressed = table.options.keys().any(|key| key.ends_with("compression"));
-    let (Some((end, format)), false, false) = (known, is_compressed, table.unbounded) else {
-        return Ok(Vec::new());
-    };
-    let has_columns = !table.schema.fields().is_empty();
     let mut files = Vec::new();
     for location in &table.locations {
-        match Input::find_of_format(location, *format, end) {
-            Ok(input) => files.extend(input.files),
+        let path = local_path(location).map_err(|error| error.at("LOCATION"))?;
+        if table.unbounded {
+            continue;
+        }
+        let found = match format {
+            Some(format) if !is_compressed => {
+                Input::find_of_format(location, format).map(|input| input.files)
+            }
+            _ => files_of_location(location),
+        };
+        match found {
+            Ok(found) => files.extend(found),
             // Rows may be inserted into it.
-            Err(error) if has_columns && NO_FILE.iter().any(|code| code.name() == error.code()) => {}
+            Err(error)
+                if !table.schema.fields().is_empty()
+                    && NO_FILE.iter().any(|code| code.name() == error.code()) =>
+            {
+                if is_of_release(&absolute("LOCATION", &path)?) {
+                    return Err(Error::policy("it is inside a release, which rows would damage")
+                        .at(format!("LOCATION {location}")));
+                }
+            }
             Err(error) => return Err(error),
         }
     }
-    let input = Input::of_files(&table.locations.join(", "), files, *format);
+    let Some(format) = format.filter(|_| !is_compressed && !files.is_empty()) else { return Ok(files) };
+    let input = Input::of_files(&table.locations.join(", "), files, format);
     match format {
-        _ if input.files.is_empty() => {}
         // Options may say that it is no JSON lines.
         Format::Json if !table.options.is_empty() => {}
         Format::Csv => {
@@ -184,24 +212,34 @@ fn csv_of(options: &HashMap<String, String>) -> Option<CsvOptions> {
     Some(csv)
 }
 
-/// Replaces a table of texts by a view in which the columns have the types of all their cells.
-async fn add_types(
+/// Pins a table to its files. A table of texts whose types are to be found becomes a view with the types of all its
+/// cells; returns the note on that.
+async fn pin(
     session: &SessionContext,
     name: &TableReference,
     files: Vec<PinnedFile>,
     locations: Vec<String>,
+    finds_types: bool,
 ) -> Result<String> {
     let begun = Instant::now();
     let table = session.table_provider(name.clone()).await.opening()?;
     one_name_each(&table.schema())?;
     let bytes = files.iter().map(|file| file.bytes).sum();
-    let pinned = provider_as_source(Arc::new(PinnedTable { table, files, locations }));
-    let scan = LogicalPlanBuilder::scan(name.clone(), pinned, None).and_then(LogicalPlanBuilder::build);
-    let texts = DataFrame::new(session.state(), scan.opening()?);
-    let csv = CsvOptions::default();
-    let types = find_types(&texts, &csv).await?;
-    let typed = with_types(texts, &types, &csv)?.into_view();
+    let pinned = PinnedTable { table, files, locations };
+    pinned.check_files(&session.state()).await?;
+    let pinned: Arc<dyn TableProvider> = Arc::new(pinned);
+    let (table, told) = if finds_types {
+        let source = provider_as_source(pinned);
+        let scan = LogicalPlanBuilder::scan(name.clone(), source, None).and_then(LogicalPlanBuilder::build);
+        let texts = DataFrame::new(session.state(), scan.opening()?);
+        let csv = CsvOptions::default();
+        let types = find_types(&texts, &csv).await?;
+        let typed = with_types(texts, &types, &csv)?.into_view();
+        (typed, note(name.table(), bytes, begun.elapsed()))
+    } else {
+        (pinned, String::new())
+    };
     session.deregister_table(name.clone()).asking()?;
-    session.register_table(name.clone(), typed).asking()?;
-    Ok(note(name.table(), bytes, begun.elapsed()))
+    session.register_table(name.clone(), table).asking()?;
+    Ok(told)
 }

@@ -2,16 +2,18 @@
 //! is no year before 1678 or after 2261, so that `valid_to = '9999-12-31T00:00:00'` would fail; and where the unit of the
 //! column is coarser than the text, it cuts the text off.
 
+use std::str::FromStr;
+
 use arrow::array::{Array, StringArray};
 use arrow::compute::cast;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
 use arrow::datatypes::{DataType, TimeUnit};
-use chrono::{Timelike, Utc};
+use chrono::{FixedOffset, NaiveDate, Timelike, Utc};
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, in_list, lit, not,
@@ -43,6 +45,19 @@ impl FunctionRewrite for Moments {
                 ends.map(|(low, high)| if *negated { not(low.and(high)) } else { low.and(high) })
             }
             Expr::InList(InList { expr, list, negated }) => among(expr, list, *negated, schema),
+            Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }) => {
+                searched(of, when_then_expr, else_expr.as_deref(), schema)
+            }
+            Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "nullif" => {
+                match args.as_slice() {
+                    [of, text] => compare(of, Operator::Eq, text, schema).map(|is_text| {
+                        let null = Box::new(Expr::Literal(ScalarValue::Null, None));
+                        let when_then = vec![(Box::new(is_text), null)];
+                        Expr::Case(Case::new(None, when_then, Some(Box::new(of.clone()))))
+                    }),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         Ok(rewritten.map_or_else(|| Transformed::no(expr), Transformed::yes))
@@ -74,6 +89,24 @@ fn compare(of: &Expr, operator: Operator, text: &Expr, schema: &DFSchema) -> Opt
     })
 }
 
+/// Returns `CASE of WHEN text THEN ...` with comparisons; `None` where no text is compared with a moment.
+fn searched(
+    of: &Expr,
+    when_then: &[(Box<Expr>, Box<Expr>)],
+    otherwise: Option<&Expr>,
+    schema: &DFSchema,
+) -> Option<Expr> {
+    let found: Vec<_> = when_then.iter().map(|(when, _)| compare(of, Operator::Eq, when, schema)).collect();
+    if found.iter().all(Option::is_none) {
+        return None;
+    }
+    let compared = found.into_iter().zip(when_then).map(|(found, (when, then))| {
+        let is_equal = found.unwrap_or_else(|| binary_expr(of.clone(), Operator::Eq, when.as_ref().clone()));
+        (Box::new(is_equal), then.clone())
+    });
+    Some(Expr::Case(Case::new(None, compared.collect(), otherwise.cloned().map(Box::new))))
+}
+
 /// Returns whether a moment is one of these texts, or is not; `None` for other expressions.
 fn among(of: &Expr, texts: &[Expr], is_negated: bool, schema: &DFSchema) -> Option<Expr> {
     let moments = texts.iter().map(|text| in_unit_of(of, text, schema)).collect::<Option<Vec<_>>>()?;
@@ -103,16 +136,25 @@ fn in_unit_of(of: &Expr, text: &Expr, schema: &DFSchema) -> Option<Moment> {
             return Some(Moment { value: ScalarValue::try_from(&data_type).ok()?, is_whole: true });
         }
         Expr::Literal(text, _) => text.try_as_str()??,
-        // TIMESTAMP '9999-12-31'.
-        Expr::Cast(Cast { expr, field }) => match (expr.as_ref(), field.data_type(), zone) {
-            (Expr::Literal(text, _), DataType::Timestamp(TimeUnit::Nanosecond, None), None) => {
-                text.try_as_str()??
+        // TIMESTAMP '9999-12-31', DATE '9999-12-31'.
+        Expr::Cast(Cast { expr, field }) => {
+            let Expr::Literal(text, _) = expr.as_ref() else { return None };
+            let text = text.try_as_str()??;
+            match field.data_type() {
+                DataType::Timestamp(TimeUnit::Nanosecond, None) if zone.is_none() || !has_zone(text) => text,
+                DataType::Date32 if zone.is_none() && NaiveDate::from_str(text).is_ok() => text,
+                _ => return None,
             }
-            _ => return None,
-        },
+        }
         _ => return None,
     };
     let is_whole = string_to_datetime(&Utc, text).ok()?.nanosecond() % step == 0;
     let read = cast(&StringArray::from(vec![text]), &data_type).ok().filter(|read| read.is_valid(0))?;
     Some(Moment { value: ScalarValue::try_from_array(&read, 0).ok()?, is_whole })
+}
+
+/// Returns whether a text says its own time zone: it is one moment wherever it is read.
+fn has_zone(text: &str) -> bool {
+    let elsewhere = FixedOffset::east_opt(3600).and_then(|zone| string_to_datetime(&zone, text).ok());
+    string_to_datetime(&Utc, text).is_ok_and(|here| elsewhere.is_some_and(|elsewhere| elsewhere == here))
 }

@@ -25,6 +25,20 @@ pub(crate) fn is_of_release(folder: &Path) -> bool {
     folder.ancestors().any(|folder| folder.join(RECORD).is_file())
 }
 
+/// Checks that a file is not written into the folder of a release.
+///
+/// # Errors
+/// A policy error if it would be.
+pub(crate) fn check_outside_releases(file: &Path) -> Result<()> {
+    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !fs::canonicalize(folder).is_ok_and(|folder| is_of_release(&folder)) {
+        return Ok(());
+    }
+    Err(Error::policy(
+        "is inside a release, which is published and would no longer verify; choose another place",
+    ))
+}
+
 impl Place {
     /// Returns the place of a release in the folder `out`, with `NAME.private.json` beside it.
     ///
