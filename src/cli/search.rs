@@ -26,8 +26,7 @@ use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
 use crate::policy::Policy;
 use crate::release::doubts::doubts;
-use crate::release::publish::make_record::level_record;
-use crate::release::publish::record::plain_number;
+use crate::release::publish::record::{LevelRecord, plain_number};
 use crate::release::role_checks::each_counts_once;
 use crate::release::{compare, load, no_groups, search, search_minimal};
 use crate::role::Role;
@@ -332,7 +331,7 @@ fn levels_text(policy: &Policy, levels: &[usize]) -> String {
     let columns = policy.quasi.iter().zip(levels).filter_map(|(quasi, level)| {
         let generalizer = quasi.hierarchy.levels().get(*level)?;
         let label = quasi.hierarchy.label_for_all(*level);
-        Some(level_text(&level_record(quasi, *level, &**generalizer), label.as_deref()))
+        Some(level_text(&LevelRecord::of(quasi, *level, &**generalizer), label.as_deref()))
     });
     columns.collect::<Vec<_>>().join(" | ")
 }

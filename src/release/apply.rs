@@ -24,7 +24,6 @@ use crate::engine::functions::row_hash;
 use crate::engine::{Context, column, distinct, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
-use crate::release::released_recoding::ClassKeys;
 
 /// The column with the number of a row's class.
 pub const CLASS: &str = "kanon_class";
@@ -63,6 +62,18 @@ pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result
 
 fn as_is_name(name: &str) -> String {
     format!("kanon_as_is_{name}")
+}
+
+/// The numbers of the kept classes, by label codes of a row's quasi-identifiers.
+#[derive(Clone, Default)]
+pub struct ClassKeys {
+    /// The level of each column's codes.
+    pub levels: Vec<usize>,
+    /// The codes of a class, or of each base class in it, with the class's number; `None` for a
+    /// suppressed base class.
+    pub classes: Vec<(Box<[u32]>, Option<u64>)>,
+    /// Whether suppressed ones are there too, so that others are rows that the profile did not see.
+    pub is_complete: bool,
 }
 
 /// Maps the values of a row's quasi-identifiers to the number of its kept class.

@@ -10,29 +10,25 @@ mod centroid_warnings;
 mod check_files;
 mod check_models;
 mod check_record;
-mod concrete_recoding;
 pub(crate) mod doubts;
 mod earlier_recoding;
-mod groups;
 pub(crate) mod interval_columns;
+pub mod kind;
 mod merged_trees;
-mod noise;
 mod pipeline;
 pub mod profile;
 pub mod publish;
 pub(crate) mod released_labels;
-pub mod released_recoding;
-mod released_regions;
+pub(crate) mod released_schema;
 pub mod role_checks;
 mod search;
 mod search_progress;
-pub mod sink;
+mod sink;
 pub(crate) mod verified_rows;
 mod verify_folder;
 pub(crate) mod written_columns;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 pub use publish::make_record::risks;
 pub use publish::place::Place;
@@ -51,19 +47,16 @@ use crate::error::{Code, Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::population::PopulationTable;
 use crate::input::{Input, PolicySource, open, open_typed};
-use crate::method::Recoding;
 use crate::model::{Requirement, least_holders};
 use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
 use crate::release::centroid_warnings::centroid_warnings;
-use crate::release::pipeline::{Made, recode_and_verify};
-use crate::release::publish::digest;
+use crate::release::pipeline::{VerifiedRelease, write_and_verify};
 use crate::release::publish::make_record::{Before, private_record, public_record, search_record};
 use crate::release::publish::neighbours;
 use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
-use crate::verify::groups::DealingKey;
 use crate::verify::sufficient::Sufficient;
 
 /// The advice for an input that does not fit the policy of a private record: edit the policy file,
@@ -212,34 +205,18 @@ async fn release_by(
     let of_centroids = of_centroids.transpose()?.unwrap_or_default();
     let mut notices = unseen_values(policy, &classes);
     notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));
-    if let Some(best) = outcome.best.first() {
-        notices.extend(noise::warning(&best.recoding)?);
-    }
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);
-    let folder = staging.release();
-    let groups = match outcome.best.first().map(|best| &best.recoding) {
-        Some(Recoding::Groups(groups)) => Some(Arc::clone(groups)),
-        _ => None,
-    };
-    let made = match groups {
-        Some(groups) => {
-            drop((classes, outcome));
-            let key = DealingKey(digest::random_key()?);
-            groups::release(run, &loaded, groups, key, again, folder).await?
-        }
-        None => {
-            let mut files = ReleasedFiles::new(folder.clone(), &policy.requirements);
-            let passed = recode_and_verify(run, &loaded, classes, &outcome, again, &mut files).await?;
-            Made::of(policy, passed, files.parts(), &folder)?
-        }
-    };
+    let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);
+    let made = write_and_verify(run, &loaded, classes, outcome, again, &mut files).await?;
     input.still_the_same()?;
     loaded.population.as_ref().map_or(Ok(()), PopulationTable::still_the_same)?;
 
-    let Made { tables, verified, findings, secret, costs, chosen, utility } = made;
-    let public = public_record(policy, tables, &verified, findings.unique)?;
+    let VerifiedRelease { content, judged, secret, costs, utility, warnings: of_plan } = made;
+    notices.extend(of_plan);
+    let tables = files.records(&content.tables)?;
+    let public = public_record(policy, content.recoding.clone(), tables, &judged)?;
     staging.write_record(&public)?;
     let private = private_record(
         source,
@@ -247,8 +224,7 @@ async fn release_by(
         input,
         &public,
         &before,
-        &verified,
-        findings.as_is,
+        &judged,
         secret,
         searched,
         utility,
@@ -265,13 +241,13 @@ async fn release_by(
         public,
         private,
         before: before.sizes,
-        after: verified.sizes,
+        after: judged.verified.sizes,
         costs,
-        chosen,
+        chosen: content.recoding.in_policy_order(policy),
         least_holders,
         reads_population: loaded.population.is_some(),
         of_centroids,
-        sufficient: findings.sufficient,
+        sufficient: judged.sufficient,
         doubts,
         warnings,
     })

@@ -10,47 +10,36 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
-use crate::class::ClassTable;
+use crate::class::{Budget, ClassTable};
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
 use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
-use crate::method::ReleaseKind;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
 use crate::progress::Silent;
-use crate::release::pipeline::recode_and_verify;
-use crate::release::publish::{digest, write};
-use crate::release::released_recoding::{self, Chosen, released_schema};
+use crate::release::kind::{TablePlan, TableRows, kind_of};
+use crate::release::pipeline::write_and_verify;
+use crate::release::publish::digest;
+use crate::release::role_checks;
 use crate::release::search::search;
-use crate::release::sink::{RecodedRows, Sink};
-use crate::release::{released_regions, role_checks};
+use crate::release::sink::Sink;
 use crate::verify::noise::NoiseKey;
 
 /// Returns the columns of a release of a table with this schema. Fields lack descriptors, which are
 /// unknown before the search.
 ///
 /// # Errors
-/// A policy error for a method that makes two tables, an internal error if a released column is not in the table.
+/// A policy error for a method that makes several tables, an internal error if a released column is not in the table.
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
-    let shown = match policy.kind {
-        ReleaseKind::Regions | ReleaseKind::Centroids | ReleaseKind::Noise => {
-            released_regions::fields(policy)
-        }
-        ReleaseKind::Groups => {
-            let why = format!(
-                "`{}` makes two tables, and a query returns one: write them with kanon release, or use another method",
-                policy.method.name
-            );
-            return Err(Error::policy(why).at("method"));
-        }
-        ReleaseKind::Levels => {
-            let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
-            released_recoding::fields(policy, &as_is.collect::<Vec<_>>())
-        }
+    let Ok([schema]) = <[SchemaRef; 1]>::try_from(kind_of(policy.kind).schemas(policy, table)?) else {
+        let why = format!(
+            "`{}` makes two tables, and a query returns one: write them with kanon release, or use another method",
+            policy.method.name
+        );
+        return Err(Error::policy(why).at("method"));
     };
-    let schema = released_schema(policy, table, &shown)?;
     let fields = schema.fields().iter().map(Arc::clone);
     let plain = fields.map(|field| Arc::new(field.as_ref().clone().with_metadata([].into())));
     Ok(Arc::new(Schema::new(plain.collect::<Vec<_>>())))
@@ -83,7 +72,7 @@ pub(crate) async fn anonymize(
     .map_err(|_| Error::internal("verified_rows: the thread of the search failed"))?;
     let (_, outcome) = outcome?;
     let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, noise, rows: None };
-    recode_and_verify(run, loaded, classes, &outcome, ready(Ok(again)), &mut spill).await?;
+    write_and_verify(run, loaded, classes, outcome, ready(Ok(again)), &mut spill).await?;
     spill.rows.ok_or_else(not_taken)
 }
 
@@ -136,22 +125,26 @@ impl Sink for Spill<'_> {
         self.noise.of(clusters)
     }
 
-    async fn take(&mut self, run: &Run<'_>, recoded: RecodedRows<'_>) -> Result<()> {
+    async fn take(
+        &mut self,
+        run: &Run<'_>,
+        _table: &TablePlan,
+        rows: TableRows,
+        _memory: &Arc<dyn Budget>,
+    ) -> Result<()> {
         let doing = "generalizing and ordering the rows";
-        let RecodedRows { rows, policy, chosen, kept, .. } = recoded;
-        let labels = write::labels(policy, chosen, kept)?;
         let schema = Arc::clone(&self.schema);
-        let labelled = rows.map(|batch| {
-            let batch = write::labelled(&batch.context(doing)?, policy, chosen, &labels)?;
-            RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).context(doing)
+        // Without the descriptors, which were unknown when the query was planned.
+        let plain = rows.await?.map(move |batch| {
+            RecordBatch::try_new(Arc::clone(&schema), batch?.columns().to_vec()).context(doing)
         });
         let (runtime, schema) = (Arc::clone(&self.runtime), Arc::clone(&self.schema));
-        self.rows = Some(SpilledRows::write(runtime, schema, labelled.boxed(), run.stop, doing).await?);
+        self.rows = Some(SpilledRows::write(runtime, schema, plain.boxed(), run.stop, doing).await?);
         Ok(())
     }
 
-    fn taken(&self, session: &SessionContext, _chosen: &Chosen) -> Result<DataFrame> {
+    fn taken(&self, session: &SessionContext) -> Result<Vec<DataFrame>> {
         let rows = self.rows.clone().ok_or_else(not_taken)?;
-        canonical_floats_as_they_are(table_of_partitions(session, vec![Arc::new(rows)])?)
+        Ok(vec![canonical_floats_as_they_are(table_of_partitions(session, vec![Arc::new(rows)])?)?])
     }
 }

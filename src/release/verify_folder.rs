@@ -3,41 +3,34 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use datafusion::prelude::DataFrame;
 
-use crate::class::Budget;
-use crate::engine::{PoolBudget, Rules, Run};
+use crate::engine::{Rules, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
-use crate::input::{Input, Loaded, open_typed};
+use crate::input::{Input, open_typed};
 use crate::model::{Counted, Quantity, Requirement, SensitiveColumn};
-use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
+use crate::policy::{Files, FilesAndTrees, PolicySpec};
 use crate::release::check_files::{check_bytes, check_files, check_listing, footer_of, read_parts};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
-use crate::release::concrete_recoding::expected;
-use crate::release::publish::make_record::{column_records, recoding_record};
+use crate::release::kind::groups::alone;
+use crate::release::kind::{Extent, Judged, Records, kind_of};
+use crate::release::merged_trees;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{
-    FileRecord, PrivateRecord, PublicRecord, RecodingRecord, TableRecord, are_same_models, compared_with,
-    models_text, parameters_text,
+    FileRecord, PrivateRecord, PublicRecord, TableRecord, are_same_models, compared_with, models_text,
+    parameters_text,
 };
 use crate::release::publish::write::{self, Part};
-use crate::release::publish::{digest, order, record, staging};
-use crate::release::released_labels::released_labels;
-use crate::release::released_recoding::{
-    self, GENERALIZED, Shown, field_label, labelled_field, released_schema,
-};
+use crate::release::publish::{order, record, staging};
+use crate::release::released_schema::{GENERALIZED, field_label, labelled_field};
 use crate::release::written_columns::as_texts;
-use crate::release::{groups, merged_trees, noise, released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
-use crate::verify::noise::{NoiseKey, check_shown};
+use crate::verify::noise::check_shown;
 use crate::verify::sufficient::Sufficient;
 use crate::verify::{Expected, Verified, expected::preferences_of, verify};
 
@@ -61,23 +54,12 @@ pub struct Checked {
 
 /// What a release is compared with.
 #[derive(Clone, Copy)]
-pub(super) struct Against<'a> {
-    pub(super) input: &'a Input,
-    pub(super) spec: &'a PolicySpec,
+struct Against<'a> {
+    input: &'a Input,
+    spec: &'a PolicySpec,
     /// The hierarchy files.
-    pub(super) files: &'a dyn Files,
-    pub(super) private: Option<&'a PrivateRecord>,
-}
-
-/// What was found in the rows of a release.
-pub(super) struct Judged {
-    pub(super) verified: Verified,
-    /// The number of classes, or of groups.
-    pub(super) classes: u64,
-    pub(super) unique: UniqueTogether,
-    pub(super) sufficient: Sufficient,
-    /// Whether the files are what this version writes.
-    pub(super) with_bytes: bool,
+    files: &'a dyn Files,
+    private: Option<&'a PrivateRecord>,
 }
 
 /// Checks the release at `place`: its record, files and rows; with `input` also that the rows are
@@ -98,7 +80,7 @@ pub async fn check_release(
     let public = PublicRecord::read(out)?;
     check_record::check_words(&public)?;
     if public.recoding.makes_groups() {
-        groups::check::check_folders(out)?;
+        alone::check_folders(out)?;
     }
     for table in &public.tables {
         let (folder, parts) = (table.path(out), table.parts());
@@ -126,11 +108,12 @@ pub async fn check_release(
     let compared = input.map(compared).transpose()?;
     let models = recorded_models(&public)?;
     let makes_groups = public.recoding.makes_groups();
-    let Judged { verified, classes, unique, sufficient, with_bytes } = match compared {
-        _ if makes_groups => groups::check::judge(run, out, &public, &models, compared).await?,
-        None => alone(run, out, &public).await?,
-        Some(compared) => against(run, out, &public, compared).await?,
+    let (judged, with_bytes) = match compared {
+        Some(compared) => against(run, out, &public, &models, compared).await?,
+        None if makes_groups => alone::judge_alone(run, out, &public, &models).await?,
+        None => judge_alone(run, out, &public).await?,
     };
+    let Judged { verified, classes, unique, sufficient, .. } = judged;
     input.map_or(Ok(()), Input::still_the_same)?;
     if (verified.rows, classes) != (public.rows(), public.classes) {
         return Err(refused("the number of rows or classes differs from the record"));
@@ -176,7 +159,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 /// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
 /// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows) them
 /// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
-async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<Judged> {
+async fn judge_alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<(Judged, bool)> {
     let (models, parts) = (recorded_models(public)?, &parts_of(public));
     let mechanism = check_record::check_noise(public, &models)?;
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
@@ -233,83 +216,84 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<Judge
     let unique = rows.unique_together().await?;
     let sufficient = rows.sufficient(&unique).await?;
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
-    Ok(Judged { classes: verified.sizes.classes(), verified, unique, sufficient, with_bytes })
+    let classes = verified.sizes.classes();
+    Ok((Judged { verified, classes, unique, sufficient, as_is: Vec::new() }, with_bytes))
 }
 
-/// Judges rows against the input's rows.
+/// Judges tables against the input; returns also whether their files are what this version writes.
 async fn against(
     run: &Run<'_>,
     out: &Path,
     public: &PublicRecord,
+    models: &[Requirement],
     Against { input, spec, files, private }: Against<'_>,
-) -> Result<Judged> {
-    let parts = &parts_of(public);
+) -> Result<(Judged, bool)> {
     input.check_lines(spec.csv())?;
     let trees = private.map_or(Ok(BTreeMap::new()), PrivateRecord::followed_trees)?;
     let loaded = open_typed(run, input, spec, &FilesAndTrees { files, trees }, Typing::Plain).await?;
     let policy = &loaded.policy;
     private.map_or(Ok(()), |private| private.check_trees(policy))?;
     merged_trees::check_holders(&loaded.session, &loaded.table, policy, run.stop).await?;
-    let models = recorded_models(public)?;
-    if !are_same_models(&models, &policy.requirements) {
+    if !are_same_models(models, &policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));
     }
-    let session = run.resources.session(Rules::new())?;
-    let written = read_parts(&session, out, parts)?;
-    let output = as_texts(written.clone(), &public.recoding.written_columns()?)?;
-    let shown = recorded_shown(policy, public, &output, private).await?;
-    let fields = match &shown {
-        Shown::Levels { generalizers, .. } => released_recoding::fields(policy, generalizers),
-        Shown::Regions { .. } | Shown::Noise { .. } => released_regions::fields(policy),
-    };
-    let schema = Arc::new(released_schema(policy, loaded.schema(), &fields)?);
-    let footer = write::footer(&models_text(&models));
-    check_files(out, parts, &schema, &footer, &public.tool)?;
-    let with_bytes = check_bytes(run, out, files_of(public), Schema::clone(&schema), &footer, &public.tool)?;
-    check_columns(policy, public, &schema, &shown)?;
+    if public.recoding.kind() != Some(policy.kind) {
+        let method = &policy.method.name;
+        return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
+    }
+    let written = public.tables.iter().map(|table| {
+        let (folder, parts) = (table.path(out), table.parts());
+        read_parts(&loaded.session, &folder, &parts)
+    });
+    let written: Vec<DataFrame> = written.collect::<Result<_>>()?;
+    let records = Records { public, private, written: &written };
+    let content = kind_of(policy.kind).read(policy, loaded.schema(), &records).await?;
+    if content.tables.len() != public.tables.len() {
+        return Err(refused("the tables of the record are not those of the policy"));
+    }
+    let mut with_bytes = true;
+    for (planned, table) in content.tables.iter().zip(&public.tables) {
+        with_bytes &= check_table(run, out, public, table, &planned.schema, &planned.footer(models))?;
+    }
+    let planned = content.tables.iter().map(|table| (table.folder, &table.columns));
+    if !planned.eq(public.tables.iter().map(|table| (table.folder.as_deref(), &table.columns)))
+        || content.recoding != public.recoding
+    {
+        return Err(refused("the columns of the record are not those of the policy"));
+    }
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
     }
-    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
-    let expected = expected(policy, policy, &shown, &memory)?;
-    let (verified, unique, sufficient) = match &shown {
-        Shown::Noise { mechanism, key, .. } => {
-            let judged = noise::judge(run, written, &loaded, expected, mechanism, *key).await?;
-            (judged.0, judged.1, Sufficient::default())
-        }
-        Shown::Levels { .. } | Shown::Regions { .. } => judge(run, output, &loaded, expected).await?,
-    };
-    if public.statement.as_ref().is_some_and(|statement| !statement.follows_from(policy)) {
-        return Err(refused("the record's statement is not that of the policy"));
-    }
-    let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();
-    order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
-    Ok(Judged { classes: verified.sizes.classes(), verified, unique, sufficient, with_bytes })
-}
-
-/// Judges rows whose classes show what their rows generalize to, or regions or centroids of them.
-async fn judge(
-    run: &Run<'_>,
-    output: DataFrame,
-    loaded: &Loaded,
-    mut expected: Expected<'_>,
-) -> Result<(Verified, UniqueTogether, Sufficient)> {
-    let policy = &loaded.policy;
     if let Some(population) = &loaded.population {
         population.check_members(&policy.requirements, &loaded.table).await?;
-        expected.population = Some(population.for_verification());
     }
-    let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
-    let mut verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
-    let rows = ReleasedRows::new(session, output, table(), &expected, &verified, run.stop).await?;
-    verified.reached_among_released = rows.reached_among_released().await?;
-    role_checks::check_released(policy, &rows).await.map_err(|error| match error.kind() {
+    let judged = content.judge.judge(run, &loaded, written, Extent::Public).await;
+    let judged = judged.map_err(|error| match error.kind() {
         Kind::Policy => refused(error),
         _ => error,
     })?;
-    let unique = rows.unique_together().await?;
-    let sufficient = rows.sufficient(&unique).await?;
-    Ok((verified, unique, sufficient))
+    if public.statement.as_ref().is_some_and(|statement| !statement.follows_from(policy)) {
+        return Err(refused("the record's statement is not that of the policy"));
+    }
+    for (planned, table) in content.tables.into_iter().zip(&public.tables) {
+        let classes = order::Classes::InOrder(planned.ordered_by);
+        order::check(&table.path(out), &table.parts(), &classes, run.stop)?;
+    }
+    Ok((judged, with_bytes))
+}
+
+/// Checks the files of a table against its schema and footer; returns whether they are what this version writes.
+pub(super) fn check_table(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    table: &TableRecord,
+    schema: &Schema,
+    footer: &[(String, String)],
+) -> Result<bool> {
+    let (folder, parts) = (table.path(out), table.parts());
+    check_files(&folder, &parts, schema, footer, &public.tool)?;
+    check_bytes(run, &folder, &table.files, schema.clone(), footer, &public.tool)
 }
 
 /// Returns the files of the only table.
@@ -319,67 +303,6 @@ fn files_of(public: &PublicRecord) -> &[FileRecord] {
 
 fn parts_of(public: &PublicRecord) -> Vec<Part> {
     public.tables.first().map(TableRecord::parts).unwrap_or_default()
-}
-
-/// Returns what the record says that the quasi-identifiers show: the generalizers of levels are padded as the
-/// released labels require.
-async fn recorded_shown(
-    policy: &Policy,
-    public: &PublicRecord,
-    output: &DataFrame,
-    private: Option<&PrivateRecord>,
-) -> Result<Shown> {
-    let has_levels = matches!(public.recoding, RecodingRecord::Levels(_));
-    if public.recoding.kind() != Some(policy.kind) {
-        let method = &policy.method.name;
-        return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
-    }
-    if let Some(mechanism) = policy.mechanism()? {
-        let key = private.and_then(|private| private.noise_key.as_deref()).ok_or_else(|| {
-            Error::policy(
-                "this release shows means with noise: to compare it with the input, its private record is needed, whose key tells the \
-                 noise; it is missing, damaged or belongs to another release",
-            )
-        })?;
-        let key = digest::of_hex(key).and_then(|bytes| bytes.try_into().ok()).map(NoiseKey);
-        let key = key.ok_or_else(|| refused("the private record is damaged"))?;
-        return Ok(Shown::Noise { mechanism: Arc::new(mechanism), rows: public.rows(), key });
-    }
-    if !has_levels {
-        let recorded = private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
-        let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
-            Error::policy(
-                "this release shows regions or centroids: to compare it with the input, its private record is needed, which says \
-                 what each combination of values shows; it is missing, damaged or belongs to another release",
-            )
-        })?;
-        let assignment = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
-        return Ok(Shown::Regions { assignment: assignment.into(), is_of_earlier });
-    }
-    let (mut levels, mut generalizers) = (Vec::new(), Vec::new());
-    for quasi in &policy.quasi {
-        let level = public.recoding.level(&quasi.name).map(|recorded| recorded.level);
-        let level = level.filter(|level| quasi.levels.contains(level)).ok_or_else(|| {
-            refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
-        })?;
-        let generalizer = &quasi.hierarchy.levels()[level];
-        let labels = released_labels(output, &quasi.name).await?;
-        let padded = labels.and_then(|labels| generalizer.with_label_width(&labels));
-        generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
-        levels.push(level);
-    }
-    Ok(Shown::Levels { levels, generalizers })
-}
-
-/// Checks the record's columns.
-fn check_columns(policy: &Policy, public: &PublicRecord, schema: &Schema, shown: &Shown) -> Result<()> {
-    let planned = column_records(policy, schema)?;
-    let quasi = policy.released().filter_map(|(name, _)| policy.quasi_index(name));
-    if planned.iter().eq(public.columns()) && public.recoding == recoding_record(policy, shown, quasi)? {
-        Ok(())
-    } else {
-        Err(refused("the columns of the record are not those of the policy"))
-    }
 }
 
 fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {

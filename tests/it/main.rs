@@ -40,6 +40,7 @@ mod init;
 mod init_cells;
 mod interval_columns;
 mod kill;
+mod kinds;
 mod known_releases;
 mod laws;
 mod link;

@@ -18,11 +18,12 @@ use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, PolicySpec};
 use datafusion_kanon::progress::CancelToken;
 use datafusion_kanon::progress::Silent;
-use datafusion_kanon::release::apply::ClassNumbers;
+use datafusion_kanon::release::apply::{ClassKeys, ClassNumbers};
+use datafusion_kanon::release::kind::classes::{KeptClasses, labelled};
+use datafusion_kanon::release::kind::levels;
+use datafusion_kanon::release::kind::ordered_rows::ordered_rows;
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::publish::write;
-use datafusion_kanon::release::released_recoding::{self, ClassKeys, KeptClasses, Shown};
-use datafusion_kanon::release::sink::RecodedRows;
 use datafusion_kanon::release::{apply, load};
 use datafusion_kanon::verify::{self, Expected};
 
@@ -927,15 +928,10 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
     let choose = |models: &[Requirement]| {
-        released_recoding::choose(
-            policy,
-            loaded.schema(),
-            &EvaluatedNode::new(&table, &levels, &rolled, models).unwrap(),
-        )
-        .unwrap()
+        levels::choose(&EvaluatedNode::new(&table, &levels, &rolled, models).unwrap()).unwrap()
     };
-    let (right, kept) = choose(&policy.requirements);
-    let Shown::Levels { generalizers, .. } = &right.shown else { panic!("no levels") };
+    let (generalizers, kept) = choose(&policy.requirements);
+    let schema = levels::schema(policy, loaded.schema(), &generalizers).unwrap();
     let weak = [Requirement::of_sizes(KAnonymity::new(3).unwrap())];
 
     let only = |which: &[u32]| -> KeptClasses {
@@ -1007,7 +1003,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         ),
         ("another level applied", &finer, kept.clone(), kept.clone(), 1, Refuse("verification refused")),
     ];
-    for (what, applied, mut found, labelled, times, must) in recodings {
+    for (what, applied, mut found, labels, times, must) in recodings {
         found.keys.levels = applied.to_vec();
         let budget: Arc<dyn Budget> = Arc::new(Unlimited);
         let numbers = || ClassNumbers::new(&table, found.keys.clone(), &budget).unwrap();
@@ -1021,8 +1017,9 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let out = tempfile::tempdir().unwrap();
         let footer = write::footer("k_anonymity(5)");
         let rows = plan.execute_stream().await.unwrap();
-        let recoded = RecodedRows { rows, policy, chosen: &right, kept: &labelled, memory: &budget };
-        write::write(recoded, &footer, out.path(), &stop, &|_| {}).await.unwrap();
+        let rows = ordered_rows(rows, labelled(policy, &schema, &labels).unwrap());
+        let written = write::Table { folder: out.path(), schema: &schema, footer: &footer, memory: &budget };
+        write::write_table(rows, &written, &stop, &|_| {}).await.unwrap();
 
         let session = resources.session(engine::counting_rules()).unwrap();
         let parts = Input::find(out.path().to_str().unwrap()).unwrap();

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::generalize::{Centroid, Descriptor, Ends, Hierarchy};
+use crate::generalize::{Centroid, Descriptor, Ends, Generalizer, Hierarchy};
 use crate::method::{Recoding, ReleaseKind};
 use crate::noise::{EPSILON_SCALE, Mechanism, NoisyColumn};
-use crate::policy::Quasi;
+use crate::policy::{Policy, Quasi};
 use crate::release::interval_columns::IntervalColumns;
 use crate::release::publish::record::{plain_number, recorded};
 use crate::release::written_columns::WrittenColumns;
@@ -63,6 +63,14 @@ pub struct LevelRecord {
     /// What the level does to values; the same as text ends the metadata `kanon.generalized` of the
     /// column in the files.
     pub by: Descriptor,
+}
+
+impl LevelRecord {
+    /// Describes a level of a quasi-identifier, which this generalizer makes.
+    pub(crate) fn of(quasi: &Quasi, level: usize, generalizer: &dyn Generalizer) -> Self {
+        let of = quasi.hierarchy.height();
+        Self { column: quasi.name.clone(), level, of, by: generalizer.descriptor() }
+    }
 }
 
 /// The regions that classes show.
@@ -245,6 +253,18 @@ impl RecodingRecord {
             Self::Centroids(columns) => columns.iter().map(|column| column.column.as_str()).collect(),
             Self::Groups(groups) => groups.columns.iter().map(String::as_str).collect(),
         }
+    }
+
+    /// Returns the record with its columns in the order of the policy; groups keep theirs.
+    pub(crate) fn in_policy_order(mut self, policy: &Policy) -> Self {
+        let place = |column: &str| policy.quasi_index(column);
+        match &mut self {
+            Self::Levels(levels) => levels.sort_by_key(|level| place(&level.column)),
+            Self::Regions(regions) => regions.columns.sort_by_key(|region| place(&region.column)),
+            Self::Centroids(columns) => columns.sort_by_key(|shown| place(&shown.column)),
+            Self::Groups(_) => {}
+        }
+        self
     }
 
     /// Returns the label of each column in which `merge` joined values under a label that is not `other`.

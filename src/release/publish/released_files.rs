@@ -1,56 +1,106 @@
-//! The files of a release as the sink of a run: a folder of numbered Parquet files.
+//! The files of a release as the sink of a run: numbered Parquet files in the folder of each table.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::digest;
-use super::record::models_text;
-use super::write::{self, Part};
-use crate::engine::Run;
+use super::record::{FileRecord, TableRecord};
+use super::write::{self, Part, Table, write_table};
+use super::{digest, disk};
+use crate::class::Budget;
+use crate::engine::{Context, Run};
 use crate::error::Result;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::model::Requirement;
 use crate::release::check_files::{check_files, read_parts};
-use crate::release::released_recoding::Chosen;
-use crate::release::sink::{RecodedRows, Sink};
+use crate::release::kind::{TablePlan, TableRows};
+use crate::release::sink::Sink;
 use crate::verify::noise::NoiseKey;
 
 /// The files of a release.
-pub(crate) struct ReleasedFiles {
+pub(in crate::release) struct ReleasedFiles<'a> {
+    /// The folder of the release.
     folder: PathBuf,
+    /// The models that are required of the release.
+    models: &'a [Requirement],
+    tables: Vec<WrittenTable>,
+}
+
+/// The files of a table.
+struct WrittenTable {
+    folder: PathBuf,
+    schema: SchemaRef,
     /// The metadata of each file's footer.
     footer: Vec<(String, String)>,
     parts: Vec<Part>,
 }
 
-impl ReleasedFiles {
-    /// Takes rows into this folder, of a release that these models are required of.
-    pub(crate) fn new(folder: PathBuf, models: &[Requirement]) -> Self {
-        Self { folder, footer: write::footer(&models_text(models)), parts: Vec::new() }
+impl<'a> ReleasedFiles<'a> {
+    /// Takes tables into this folder, of a release that these models are required of.
+    pub(in crate::release) fn new(folder: PathBuf, models: &'a [Requirement]) -> Self {
+        Self { folder, models, tables: Vec::new() }
     }
 
-    /// Returns the written files.
-    pub(crate) fn parts(&self) -> &[Part] {
-        &self.parts
+    /// Returns the records of the written tables, which were planned so.
+    ///
+    /// # Errors
+    /// A data error when a file cannot be read.
+    pub(in crate::release) fn records(&self, planned: &[TablePlan]) -> Result<Vec<TableRecord>> {
+        let records = self.tables.iter().zip(planned).map(|(written, planned)| {
+            Ok(TableRecord {
+                folder: planned.folder.map(str::to_owned),
+                columns: planned.columns.clone(),
+                rows: written.parts.iter().map(|part| part.rows).sum(),
+                files: FileRecord::all(&written.folder, &written.parts)?,
+            })
+        });
+        records.collect()
     }
 }
 
-impl Sink for ReleasedFiles {
+impl Sink for ReleasedFiles<'_> {
     const IS_RECORDED: bool = true;
 
     fn noise_key(&self, _clusters: &Clusters) -> Result<NoiseKey> {
         Ok(NoiseKey(digest::random_key()?))
     }
 
-    async fn take(&mut self, run: &Run<'_>, recoded: RecodedRows<'_>) -> Result<()> {
-        let done = |rows| run.progress.done(rows);
-        self.parts = write::write(recoded, &self.footer, &self.folder, run.stop, &done).await?;
+    async fn take(
+        &mut self,
+        run: &Run<'_>,
+        table: &TablePlan,
+        rows: TableRows,
+        memory: &Arc<dyn Budget>,
+    ) -> Result<()> {
+        let doing = "writing the release";
+        let folder = table.folder.map_or_else(|| self.folder.clone(), |name| self.folder.join(name));
+        if table.folder.is_some() {
+            disk::create_folder(&folder).context(doing)?;
+        }
+        let (schema, footer) = (Arc::clone(&table.schema), table.footer(self.models));
+        let written = Table { folder: &folder, schema: &schema, footer: &footer, memory };
+        // A further table has as many rows at most, and takes less time for each.
+        let is_first = self.tables.is_empty();
+        let done = |rows| {
+            if is_first {
+                run.progress.done(rows);
+            }
+        };
+        let parts = write_table(rows.await?, &written, run.stop, &done).await?;
+        if table.folder.is_some() {
+            disk::sync_folder(&folder).context(doing)?;
+        }
+        self.tables.push(WrittenTable { folder, schema, footer, parts });
         Ok(())
     }
 
-    fn taken(&self, session: &SessionContext, chosen: &Chosen) -> Result<DataFrame> {
-        check_files(&self.folder, &self.parts, &chosen.schema, &self.footer, write::CREATED_BY)?;
-        read_parts(session, &self.folder, &self.parts)
+    fn taken(&self, session: &SessionContext) -> Result<Vec<DataFrame>> {
+        let tables = self.tables.iter().map(|WrittenTable { folder, schema, footer, parts }| {
+            check_files(folder, parts, schema, footer, write::CREATED_BY)?;
+            read_parts(session, folder, parts)
+        });
+        tables.collect()
     }
 }

@@ -4,27 +4,22 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::{BatchCoalescer, cast, take};
-use arrow::datatypes::{SchemaRef, UInt64Type};
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use futures::StreamExt;
+use futures::stream::BoxStream;
 
 use crate::class::{Budget, Held};
 use crate::engine::Context;
-use crate::error::{Error, Result};
-use crate::policy::Policy;
+use crate::error::Result;
 use crate::progress::CancelToken;
 use crate::release::publish::digest;
-use crate::release::released_recoding::{Chosen, KeptClasses};
-use crate::release::released_regions::written;
-use crate::release::sink::RecodedRows;
 
 /// The rows per batch, the rows per row group and the bytes after which a new file begins. All are
 /// fixed: they shape the bytes.
@@ -57,42 +52,25 @@ pub fn footer(models: &str) -> Vec<(String, String)> {
     vec![("kanon.models".to_owned(), models.to_owned())]
 }
 
-/// Writes ordered rows into `folder` as numbered parts.
-///
-/// # Errors
-/// A data error when the plan or the disk fails.
-pub async fn write(
-    recoded: RecodedRows<'_>,
-    footer: &[(String, String)],
-    folder: &Path,
-    stop: &CancelToken,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<Vec<Part>> {
-    let RecodedRows { rows, policy, chosen, kept, memory } = recoded;
-    let labels = labels(policy, chosen, kept)?;
-    let written = |batch: &RecordBatch| labelled(batch, policy, chosen, &labels);
-    let table = Table { folder, schema: &chosen.schema, footer, memory };
-    write_table(rows, &table, &written, stop, progress).await
-}
-
 /// A table to be written.
-pub(crate) struct Table<'a> {
-    pub(crate) folder: &'a Path,
-    pub(crate) schema: &'a SchemaRef,
+pub struct Table<'a> {
+    /// Its folder, which exists.
+    pub folder: &'a Path,
+    /// The schema of its rows.
+    pub schema: &'a SchemaRef,
     /// The metadata of each file's footer.
-    pub(crate) footer: &'a [(String, String)],
-    pub(crate) memory: &'a Arc<dyn Budget>,
+    pub footer: &'a [(String, String)],
+    /// The budget of the writer.
+    pub memory: &'a Arc<dyn Budget>,
 }
 
-/// Writes rows into the folder of a table as numbered parts. The first two columns are the number of a
-/// class and a hash, by which the rows are ordered; `written_as` makes the columns of the table from all.
+/// Writes rows into the folder of a table as numbered parts.
 ///
 /// # Errors
 /// A data error when the plan or the disk fails.
-pub(crate) async fn write_table(
-    mut rows: SendableRecordBatchStream,
+pub async fn write_table(
+    mut rows: BoxStream<'static, Result<RecordBatch>>,
     table: &Table<'_>,
-    written_as: &(dyn Fn(&RecordBatch) -> Result<RecordBatch> + Sync),
     stop: &CancelToken,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Part>> {
@@ -100,13 +78,11 @@ pub(crate) async fn write_table(
     let mut parts = Parts { table, open: None, done: Vec::new(), held };
     let mut even = BatchCoalescer::new(Arc::clone(table.schema), BATCH_ROWS);
     let mut written = 0;
-    let mut last = (0, 0);
     while let Some(batch) = rows.next().await {
         stop.check()?;
-        let batch = batch.context("generalizing and ordering the rows")?;
-        last = in_order(&batch, last)?;
+        let batch = batch?;
         written += batch.num_rows() as u64;
-        even.push_batch(written_as(&batch)?).context("writing the release")?;
+        even.push_batch(batch).context("writing the release")?;
         while let Some(full) = even.next_completed_batch() {
             parts.write(&full)?;
         }
@@ -119,7 +95,7 @@ pub(crate) async fn write_table(
     parts.finish()
 }
 
-/// Returns the SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in
+/// Returns the SHA-256 of the file that [`write_table()`] makes of the rows of the file at `path`, in
 /// their order, with `created_by` as the name of the writer; `None` if the writer would have
 /// ended the file elsewhere.
 pub(crate) fn digest_again(
@@ -162,69 +138,6 @@ fn properties(footer: &[(String, String)], created_by: &str) -> Result<WriterPro
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_key_value_metadata(Some(footer))
         .build())
-}
-
-/// Checks that class number and hash never descend, starting from `last`; returns the last pair of
-/// the batch. A plan that lost its sort would publish the order of the input.
-fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
-    let lost = || Error::internal("write: the plan of the release lost a column");
-    let number = |column: usize| batch.column(column).as_primitive_opt::<UInt64Type>().ok_or_else(lost);
-    for next in number(0)?.values().iter().copied().zip(number(1)?.values().iter().copied()) {
-        if next < last {
-            return Err(Error::internal("write: the plan of the release lost the order of the rows"));
-        }
-        last = next;
-    }
-    Ok(last)
-}
-
-/// Returns the labels of the kept classes as they are written: the columns of each
-/// quasi-identifier, in policy order.
-pub(crate) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<Vec<ArrayRef>>> {
-    let written = written(policy, &kept.labels)?;
-    let typed = policy.quasi.iter().zip(written).map(|(quasi, columns)| {
-        let typed = quasi.written_names(policy).into_iter().zip(columns).map(|(name, labels)| {
-            let field = chosen.schema.field_with_name(&name);
-            let field = field.map_err(|_| Error::internal("write: the schema lacks a released column"))?;
-            cast(&labels, field.data_type()).context("writing the release")
-        });
-        typed.collect()
-    });
-    typed.collect()
-}
-
-/// Builds the released batch: labels by class number, other columns unchanged.
-pub(crate) fn labelled(
-    batch: &RecordBatch,
-    policy: &Policy,
-    chosen: &Chosen,
-    labels: &[Vec<ArrayRef>],
-) -> Result<RecordBatch> {
-    let lost = || Error::internal("write: the plan of the release lost a column");
-    let classes = batch.column(0).as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
-    let mut as_is = batch.columns().iter().skip(2);
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(chosen.schema.fields().len());
-    for (name, _) in policy.released() {
-        match policy.quasi_index(name) {
-            Some(index) => {
-                for labels in &labels[index] {
-                    columns.push(take(labels, classes, None).context("labelling the rows")?);
-                }
-            }
-            None => columns.push(Arc::clone(as_is.next().ok_or_else(lost)?)),
-        }
-    }
-    typed(columns, &chosen.schema)
-}
-
-/// Returns columns with the types of a schema.
-pub(crate) fn typed(mut columns: Vec<ArrayRef>, schema: &SchemaRef) -> Result<RecordBatch> {
-    for (values, field) in columns.iter_mut().zip(schema.fields()) {
-        if values.data_type() != field.data_type() {
-            *values = cast(values, field.data_type()).context("writing the release")?;
-        }
-    }
-    RecordBatch::try_new(Arc::clone(schema), columns).context("writing the release")
 }
 
 struct Parts<'a> {

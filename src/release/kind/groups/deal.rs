@@ -21,7 +21,7 @@ use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::anatomy::COLUMNS;
-use crate::release::groups::tables::unused_name;
+use crate::release::kind::groups::tables::unused_name;
 use crate::verify::groups::DealingKey;
 
 const DOING: &str = "dealing the rows to groups";

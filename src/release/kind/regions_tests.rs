@@ -12,15 +12,16 @@ use crate::engine::{Resources, Run};
 use crate::generalize::Value;
 use crate::input::infer_types::Typing;
 use crate::input::{Input, Loaded, open, open_typed};
-use crate::method::Recoding;
+use crate::method::ReleaseKind;
+use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::{Folder, PolicySpec};
 use crate::progress::{CancelToken, Silent};
-use crate::release::apply::{self, ClassNumbers};
-use crate::release::concrete_recoding::{Concrete, concrete, expected};
-use crate::release::publish::write;
-use crate::release::sink::RecodedRows;
-use crate::release::{check_files, load, search};
-use crate::verify::{Verified, verify};
+use crate::release::kind::{Extent, kind_of};
+use crate::release::publish::released_files::ReleasedFiles;
+use crate::release::sink::Sink;
+use crate::release::{load, search};
+use crate::verify::Verified;
+use crate::verify::noise::NoiseKey;
 
 /// Rows that depend on the seed alone; texts look like regions here and there.
 fn people(seed: u64) -> String {
@@ -52,30 +53,29 @@ diagnosis = { role = "sensitive" }
 /// What a release holds: the counts of its verification, and the other columns' rows of each class.
 type Found = (Verified, Vec<Vec<String>>);
 
-/// Applies a recoding, writes the rows and verifies them, as a release does.
+/// Plans a recoding as releases of a kind do, writes the rows and verifies them.
 async fn released(
     run: &Run<'_>,
     loaded: &Loaded,
     again: &Loaded,
-    table: &ClassTable,
-    recoding: &Recoding,
+    recoding: Recoding,
+    kind: ReleaseKind,
 ) -> Found {
-    let policy = &loaded.policy;
+    let classes = load(run, loaded).await.unwrap();
+    let noise_key = |_: &Clusters| -> Result<NoiseKey> { panic!("no noise") };
+    let found = SearchResult { recoding, classes, is_recorded: true, noise_key: &noise_key };
+    let plan = kind_of(kind).plan(run, loaded, found).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = ReleasedFiles::new(folder.path().to_path_buf(), &loaded.policy.requirements);
     let memory: Arc<dyn Budget> = Arc::new(Unlimited);
-    let Concrete { chosen, kept, .. } = concrete(policy, loaded.schema(), table, recoding, true).unwrap();
-    let numbers = ClassNumbers::new(table, kept.keys.clone(), &memory).unwrap();
-    let plan = apply::apply(loaded.table.clone(), policy, numbers).unwrap();
-    let (rows, folder) = (plan.execute_stream().await.unwrap(), tempfile::tempdir().unwrap());
-    let recoded = RecodedRows { rows, policy, chosen: &chosen, kept: &kept, memory: &memory };
-    let parts = write::write(recoded, &[], folder.path(), run.stop, &|_| {}).await.unwrap();
-
-    let output = check_files::read_parts(&again.session, folder.path(), &parts).unwrap();
-    let expected = expected(policy, &again.policy, &chosen.shown, &memory).unwrap();
-    let verified =
-        verify(&again.session, output, Some(again.table.clone()), &expected, run.stop).await.unwrap();
+    for (table, rows) in plan.content.tables.iter().zip(plan.rows) {
+        files.take(run, table, rows, &memory).await.unwrap();
+    }
+    let written = files.taken(&again.session).unwrap();
+    let judged = plan.content.judge.judge(run, again, written, Extent::Public).await.unwrap();
 
     let mut of_class: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
-    let file = fs::File::open(folder.path().join(&parts[0].name)).unwrap();
+    let file = fs::File::open(folder.path().join("part-00000.parquet")).unwrap();
     for batch in ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap() {
         let batch = batch.unwrap();
         let cell = |name: &str, row| {
@@ -89,7 +89,7 @@ async fn released(
     let mut classes: Vec<Vec<String>> = of_class.into_values().collect();
     classes.iter_mut().for_each(|rows| rows.sort());
     classes.sort();
-    (verified, classes)
+    (judged.verified, classes)
 }
 
 /// Expresses levels as classes; those that fail a model are suppressed by it, as at the node.
@@ -150,8 +150,10 @@ async fn an_optimal_node_expressed_as_classes_releases_the_same_rows() {
             let (_, outcome) = search(&run, &loaded.policy, &table, 3).unwrap();
             for best in &outcome.best {
                 let levels = best.recoding.levels().unwrap();
-                let of_levels = released(&run, &loaded, &again, &table, &best.recoding).await;
-                let of_classes = released(&run, &loaded, &again, &table, &as_classes(&table, levels)).await;
+                let (recoding, kind) = (best.recoding.clone(), ReleaseKind::Levels);
+                let of_levels = released(&run, &loaded, &again, recoding, kind).await;
+                let (recoding, kind) = (as_classes(&table, levels), ReleaseKind::Regions);
+                let of_classes = released(&run, &loaded, &again, recoding, kind).await;
                 assert_eq!(of_levels, of_classes, "seed {seed}, {levels:?}");
                 nodes += 1;
                 suppressing += u32::from(best.suppressed_rows > 0);

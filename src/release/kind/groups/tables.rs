@@ -13,33 +13,27 @@ use crate::error::{Error, Result};
 use crate::method::anatomy::COLUMNS;
 use crate::policy::Policy;
 use crate::release::apply::ORDER_KEY;
-use crate::release::groups::{quasi_names, sensitive_column};
+use crate::release::kind::groups::{quasi_names, sensitive_column};
 use crate::release::publish::record::{ColumnRecord, GROUP_ROLES};
-use crate::release::released_recoding::{field_label, labelled_field, released_type};
+use crate::release::released_schema::{field_label, labelled_field, released_type};
 
-/// The schemas of both tables: the quasi-identifiers with the number of the group; the number of the
+/// Returns the schemas of both tables: the quasi-identifiers with the number of the group; the number of the
 /// group with a sensitive value and its count.
-#[derive(Debug, PartialEq)]
-pub(super) struct Schemas(pub(super) [SchemaRef; 2]);
-
-impl Schemas {
-    /// Returns the schemas for an input.
-    ///
-    /// # Errors
-    /// An internal error if a released column is not in the input.
-    pub(super) fn of(policy: &Policy, input: &Schema) -> Result<Self> {
-        let [group, rows] = COLUMNS.map(|name| labelled_field(name, DataType::Int64, None));
-        let field = |name: &str| {
-            let field = input.field_with_name(name);
-            let field = field.map_err(|_| Error::internal("groups: the input lacks a released column"))?;
-            let label = field_label(policy.days_since.get(name).map(String::as_str), None);
-            Ok(labelled_field(name, released_type(field.data_type()), label))
-        };
-        let mut of_quasi = quasi_names(policy).iter().map(|name| field(name)).collect::<Result<Vec<_>>>()?;
-        of_quasi.push(group.clone());
-        let of_values = vec![group, field(sensitive_column(policy)?)?, rows];
-        Ok(Self([of_quasi, of_values].map(|fields| Arc::new(Schema::new(fields)))))
-    }
+///
+/// # Errors
+/// An internal error if a released column is not in the input.
+pub(super) fn schemas(policy: &Policy, input: &Schema) -> Result<[SchemaRef; 2]> {
+    let [group, rows] = COLUMNS.map(|name| labelled_field(name, DataType::Int64, None));
+    let field = |name: &str| {
+        let field = input.field_with_name(name);
+        let field = field.map_err(|_| Error::internal("groups: the input lacks a released column"))?;
+        let label = field_label(policy.days_since.get(name).map(String::as_str), None);
+        Ok(labelled_field(name, released_type(field.data_type()), label))
+    };
+    let mut of_quasi = quasi_names(policy).iter().map(|name| field(name)).collect::<Result<Vec<_>>>()?;
+    of_quasi.push(group.clone());
+    let of_values = vec![group, field(sensitive_column(policy)?)?, rows];
+    Ok([of_quasi, of_values].map(|fields| Arc::new(Schema::new(fields))))
 }
 
 /// Returns the record of each column of a table.

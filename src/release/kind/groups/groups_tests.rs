@@ -14,6 +14,8 @@ use crate::input::{Input, open, open_typed};
 use crate::method::Recoding;
 use crate::policy::{Folder, PolicySpec};
 use crate::progress::{CancelToken, Silent};
+use crate::release::pipeline::carry_out;
+use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::{load, search};
 
 const POLICY: &str = r#"
@@ -46,13 +48,14 @@ async fn released(csv: &str, threads: usize, key: u8) -> BTreeMap<String, Vec<u8
     let again = open_typed(&run, &input, &spec, &files, Typing::Plain);
     let out = folder.path().join("out");
     fs::create_dir(&out).unwrap();
-    let made =
-        release(&run, &loaded, Arc::clone(groups), DealingKey([key; DealingKey::BYTES]), again, out.clone())
-            .await
-            .unwrap();
-    assert_eq!(made.tables.classes, made.tables.tables[1].rows / 2);
+    let key = DealingKey([key; DealingKey::BYTES]);
+    let plan = plan_dealt(&run, &loaded, Arc::clone(groups), key).await.unwrap();
+    let mut written = ReleasedFiles::new(out.clone(), &loaded.policy.requirements);
+    let made = carry_out(&run, &loaded, plan, again, &mut written).await.unwrap();
+    let tables = written.records(&made.content.tables).unwrap();
+    assert_eq!(made.judged.classes, tables[1].rows / 2);
     let mut all = BTreeMap::new();
-    for table in &made.tables.tables {
+    for table in &tables {
         for file in &table.files {
             let path = table.path(&out).join(&file.name);
             all.insert(format!("{:?}/{}", table.folder, file.name), fs::read(path).unwrap());

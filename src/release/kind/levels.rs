@@ -1,0 +1,180 @@
+//! Releases that show the labels of one level per column.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use async_trait::async_trait;
+
+use crate::class::{EncodedColumn, EvaluatedNode};
+use crate::engine::{Context, Run};
+use crate::error::{Error, Result};
+use crate::generalize::{Descriptor, Generalizer, apply};
+use crate::input::Loaded;
+use crate::measure::granularity;
+use crate::measure::utility::Utility;
+use crate::method::Recoding;
+use crate::policy::Policy;
+use crate::release::apply::ClassKeys;
+use crate::release::check_record::refused;
+use crate::release::kind::classes::{
+    ClassesJudge, KeptClasses, check_not_empty, content, in_order, released_quasi, rows,
+};
+use crate::release::kind::{Content, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding};
+use crate::release::publish::record::{LevelRecord, RecodingRecord};
+use crate::release::released_labels::released_labels;
+use crate::release::released_schema::released_schema;
+use crate::verify::as_is::Finer;
+
+/// The row of this kind.
+pub(super) struct Levels;
+
+#[async_trait]
+impl Kind for Levels {
+    fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>> {
+        let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
+        Ok(vec![schema(policy, input, &as_is.collect::<Vec<_>>())?])
+    }
+
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
+        let SearchResult { recoding: Recoding::Levels(levels), classes, is_recorded, .. } = found else {
+            return Err(wrong_recoding());
+        };
+        let policy = &loaded.policy;
+        if !levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
+            return Err(Error::internal("levels: the method chose a level that the policy does not allow"));
+        }
+        let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], &levels)?;
+        let node = EvaluatedNode::new(&classes, &levels, &rolled, &policy.requirements)?;
+        check_not_empty(policy, &node)?;
+        let (generalizers, kept) = choose(&node)?;
+        let utility = is_recorded.then(|| Utility::of_node(&node)).transpose()?;
+        let costs = granularity::of_columns(&node);
+        drop(rolled);
+        let schema = schema(policy, loaded.schema(), &generalizers)?;
+        let rows = vec![rows(run, loaded, classes, kept, &schema)?];
+        let content = content_of(policy, schema, &levels, generalizers)?;
+        Ok(ReleasePlan {
+            content,
+            rows,
+            secret: Secret::default(),
+            costs,
+            utility,
+            warnings: Vec::new(),
+            memory: None,
+        })
+    }
+
+    /// The generalizers are padded as the released labels require.
+    async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
+        let (mut levels, mut generalizers) = (Vec::new(), Vec::new());
+        for quasi in &policy.quasi {
+            let level = records.public.recoding.level(&quasi.name).map(|recorded| recorded.level);
+            let level = level.filter(|level| quasi.levels.contains(level)).ok_or_else(|| {
+                refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
+            })?;
+            let generalizer = &quasi.hierarchy.levels()[level];
+            let labels = match records.written {
+                [output] => released_labels(output, &quasi.name).await?,
+                _ => None,
+            };
+            let padded = labels.and_then(|labels| generalizer.with_label_width(&labels));
+            generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
+            levels.push(level);
+        }
+        content_of(policy, schema(policy, input, &generalizers)?, &levels, generalizers)
+    }
+}
+
+fn content_of(
+    policy: &Policy,
+    schema: SchemaRef,
+    levels: &[usize],
+    generalizers: Vec<Arc<dyn Generalizer>>,
+) -> Result<Content> {
+    let columns =
+        released_quasi(policy).map(|at| LevelRecord::of(&policy.quasi[at], levels[at], &*generalizers[at]));
+    let recoding = RecodingRecord::Levels(columns.collect());
+    let judge = ClassesJudge { finer: finer(policy, levels), generalizers, assignment: None };
+    content(policy, schema, recoding, Box::new(judge))
+}
+
+/// Returns the schema of the only table, whose quasi-identifiers are generalized by these levels.
+///
+/// # Errors
+/// An internal error if a released column is not in the input.
+pub fn schema(policy: &Policy, input: &Schema, generalizers: &[Arc<dyn Generalizer>]) -> Result<SchemaRef> {
+    let all = policy.quasi.iter().zip(generalizers);
+    let fields: Vec<(DataType, Descriptor)> =
+        all.map(|(quasi, level)| (quasi.hierarchy.output_type().clone(), level.descriptor())).collect();
+    Ok(Arc::new(released_schema(policy, input, &fields)?))
+}
+
+/// Returns for each generalized quasi-identifier the level below the released one.
+fn finer(policy: &Policy, levels: &[usize]) -> Vec<Finer> {
+    let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
+        let quasi = policy.quasi_index(name)?;
+        let level = levels.get(quasi)?.checked_sub(1)?;
+        Some((index, Arc::clone(policy.quasi[quasi].hierarchy.levels().get(level)?)))
+    });
+    columns.collect()
+}
+
+/// Returns the generalizers and the kept classes of an evaluated node. Labels are padded for the kept classes alone, so that
+/// they reveal nothing about suppressed rows.
+///
+/// # Errors
+/// An internal error if the labels cannot be made.
+pub fn choose(node: &EvaluatedNode<'_>) -> Result<(Vec<Arc<dyn Generalizer>>, KeptClasses)> {
+    let table = node.table();
+    let classes: Vec<(usize, u64)> = node.kept().collect();
+    let mut generalizers = Vec::new();
+    let mut labels = Vec::new();
+    for (index, column) in table.columns().iter().enumerate() {
+        let codes: Vec<u32> = classes.iter().map(|(class, _)| node.code(*class, index)).collect();
+        let (generalizer, all) = padded(column, node.levels()[index], &codes)?;
+        labels.push(take(&all, &UInt32Array::from(codes), None).context("labelling the kept classes")?);
+        generalizers.push(generalizer);
+    }
+    let order = in_order(&labels, classes.len())?;
+    let labels = labels
+        .iter()
+        .map(|column| take(column, &order, None).context("ordering the kept classes"))
+        .collect::<Result<_>>()?;
+    let (mut keys, mut rows) = (Vec::with_capacity(classes.len()), Vec::with_capacity(classes.len()));
+    for (place, number) in order.values().iter().zip(0u64..) {
+        let (class, size) = classes[*place as usize];
+        keys.push((
+            (0..table.columns().len()).map(|column| node.code(class, column)).collect(),
+            Some(number),
+        ));
+        rows.push(size);
+    }
+    let keys = ClassKeys { levels: node.levels().to_vec(), classes: keys, is_complete: false };
+    Ok((generalizers, KeptClasses { labels, keys, rows }))
+}
+
+/// Returns the generalizer of a level, padded for the labels of `codes`, and all its labels in code
+/// order.
+fn padded(column: &EncodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dyn Generalizer>, ArrayRef)> {
+    let coded = column.level(level);
+    let generalizer = &column.hierarchy().levels()[level];
+    let mut distinct = codes.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let released =
+        take(coded.labels(), &UInt32Array::from(distinct), None).context("labelling the kept classes")?;
+    let Some(padded) = generalizer.with_label_width(&released) else {
+        return Ok((Arc::clone(generalizer), Arc::clone(coded.labels())));
+    };
+    // One value represents each label.
+    let mut first = vec![0u32; coded.labels().len()];
+    for (value, label) in (0u32..).zip(coded.of_value()) {
+        first[*label as usize] = value;
+    }
+    let values =
+        take(column.values(), &UInt32Array::from(first), None).context("labelling the kept classes")?;
+    let labels = apply(&*padded, &values)?;
+    Ok((padded, labels))
+}

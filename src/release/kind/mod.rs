@@ -1,0 +1,196 @@
+//! The kinds of release: what each makes of the recoding that a search found, and what it reads in the records of a
+//! folder.
+//!
+//! A kind returns data: the tables, what they show, and a judge of them. The pipeline writes, verifies and records
+//! them, and `verify_folder.rs` judges a folder; neither asks which kind it is.
+
+pub mod classes;
+pub(super) mod groups;
+pub mod levels;
+mod noise;
+pub mod ordered_rows;
+mod regions;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use datafusion::prelude::DataFrame;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+
+use crate::class::{ClassTable, Held};
+use crate::engine::Run;
+use crate::error::{Error, Result};
+use crate::input::Loaded;
+use crate::measure::utility::Utility;
+use crate::method::microaggregation::dp_centroids::Clusters;
+use crate::method::{Recoding, ReleaseKind};
+use crate::model::Requirement;
+use crate::policy::Policy;
+use crate::release::publish::record::{
+    ColumnRecord, PrivateRecord, PublicRecord, RecodingRecord, models_text,
+};
+use crate::release::publish::write;
+use crate::verify::Verified;
+use crate::verify::as_is::{AsIsColumn, UniqueTogether};
+use crate::verify::groups::DealingKey;
+use crate::verify::noise::NoiseKey;
+use crate::verify::sufficient::Sufficient;
+
+/// Returns the row of a kind.
+pub(super) fn kind_of(kind: ReleaseKind) -> &'static dyn Kind {
+    match kind {
+        ReleaseKind::Levels => &levels::Levels,
+        ReleaseKind::Regions | ReleaseKind::Centroids => &regions::Regions,
+        ReleaseKind::Noise => &noise::Noise,
+        ReleaseKind::Groups => &groups::Groups,
+    }
+}
+
+/// A kind of release.
+#[async_trait]
+pub(super) trait Kind: Sync {
+    /// Returns the schemas of the tables as far as they are known before a search, which may lengthen labels.
+    ///
+    /// # Errors
+    /// An internal error if a released column is not in the input.
+    fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>>;
+
+    /// Plans the release of a recoding that a method of this kind found.
+    ///
+    /// # Errors
+    /// An unmet error when no row would be left, a data error when memory runs out or the system has no random
+    /// numbers.
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan>;
+
+    /// Reads what a release shows from its records, whose public one is of this kind, as the policy of its input is.
+    ///
+    /// # Errors
+    /// A policy error when the private record is needed and missing, an unmet error when a record cannot be true.
+    async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content>;
+}
+
+/// What a search found, with what it looked at.
+pub(super) struct SearchResult<'a> {
+    pub(super) recoding: Recoding,
+    pub(super) classes: ClassTable,
+    /// Whether a record tells what the recoding keeps.
+    pub(super) is_recorded: bool,
+    /// Draws the key of the noise of clusters.
+    pub(super) noise_key: &'a (dyn Fn(&Clusters) -> Result<NoiseKey> + Sync),
+}
+
+/// The records of a release, and the rows of its tables as they were written.
+pub(super) struct Records<'a> {
+    pub(super) public: &'a PublicRecord,
+    pub(super) private: Option<&'a PrivateRecord>,
+    pub(super) written: &'a [DataFrame],
+}
+
+/// A release before its rows are written.
+pub(super) struct ReleasePlan {
+    pub(super) content: Content,
+    /// The rows of each table.
+    pub(super) rows: Vec<TableRows>,
+    pub(super) secret: Secret,
+    /// The loss of each quasi-identifier, in policy order.
+    pub(super) costs: Vec<f64>,
+    /// What the recoding keeps, if that is recorded.
+    pub(super) utility: Option<Utility>,
+    /// What the publisher should know, in whole sentences.
+    pub(super) warnings: Vec<String>,
+    /// The memory of the plan.
+    pub(super) memory: Option<Held>,
+}
+
+/// The rows of a table in the order of the release, which are made once they are asked for.
+pub(super) type TableRows = BoxFuture<'static, Result<BoxStream<'static, Result<RecordBatch>>>>;
+
+/// What a release shows.
+pub(super) struct Content {
+    pub(super) tables: Vec<TablePlan>,
+    /// What the public record says of it, with the quasi-identifiers in the order of the released columns.
+    pub(super) recoding: RecodingRecord,
+    pub(super) judge: Box<dyn Judge>,
+}
+
+/// A table of a release.
+pub(super) struct TablePlan {
+    /// Its folder below that of the release; `None` for the only table.
+    pub(super) folder: Option<&'static str>,
+    pub(super) schema: SchemaRef,
+    /// The columns as the public record lists them.
+    pub(super) columns: Vec<ColumnRecord>,
+    /// The columns by which the rows are ordered, before a hash of the others.
+    pub(super) ordered_by: Vec<String>,
+    /// Whether the models are promised of this table, so that its files name them.
+    pub(super) names_models: bool,
+}
+
+impl TablePlan {
+    /// Returns the metadata of the files' footers, besides the schema.
+    pub(super) fn footer(&self, models: &[Requirement]) -> Vec<(String, String)> {
+        if self.names_models { write::footer(&models_text(models)) } else { Vec::new() }
+    }
+}
+
+/// What only the private record says.
+#[derive(Default)]
+pub(crate) struct Secret {
+    /// What each combination of values shows.
+    pub(crate) assignment: Option<bytes::Bytes>,
+    /// The key by which rows were dealt to groups.
+    pub(crate) dealing_key: Option<DealingKey>,
+    /// The key by which noise was drawn.
+    pub(crate) noise_key: Option<NoiseKey>,
+}
+
+/// A judge of the tables of a release.
+#[async_trait]
+pub(super) trait Judge: Send + Sync {
+    /// Judges the tables as they were written against the input, which was read by the second way of reading it.
+    ///
+    /// # Errors
+    /// An unmet error that says what is wrong, a policy error for a released column that identifies individuals, a data
+    /// error when the tables cannot be judged.
+    async fn judge(
+        &self,
+        run: &Run<'_>,
+        again: &Loaded,
+        written: Vec<DataFrame>,
+        extent: Extent,
+    ) -> Result<Judged>;
+}
+
+/// What is found out of a release besides whether it is right.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Extent {
+    /// Nothing.
+    Verdict,
+    /// What a public record states.
+    Public,
+    /// What a private record states, too.
+    Private,
+}
+
+/// What was found out of a release that is right.
+pub(crate) struct Judged {
+    pub(crate) verified: Verified,
+    /// The number of classes, or of groups.
+    pub(crate) classes: u64,
+    pub(crate) unique: UniqueTogether,
+    pub(crate) sufficient: Sufficient,
+    /// The columns that are released as they are, for the private record.
+    pub(crate) as_is: Vec<AsIsColumn>,
+}
+
+/// Returns the only table of a release.
+fn only_table<T>(tables: Vec<T>) -> Result<T> {
+    let [table] =
+        <[T; 1]>::try_from(tables).map_err(|_| Error::internal("kind: a release of other than one table"))?;
+    Ok(table)
+}
+
+fn wrong_recoding() -> Error {
+    Error::internal("kind: the method found a recoding of another kind")
+}

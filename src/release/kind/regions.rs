@@ -1,0 +1,232 @@
+//! Releases whose classes show regions or centroids: what each kept class shows, in the order of the release, and the
+//! assignment for the private record.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, StringArray, UInt32Array};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+use crate::class::{Budget, ClassTable, EvaluatedRegions, Held, ReleasedClasses, ShownColumn};
+use crate::engine::{Context, PoolBudget, Run};
+use crate::error::{Error, Result};
+use crate::generalize::{AsIs, Descriptor, Generalizer, text_forms};
+use crate::input::Loaded;
+use crate::measure::granularity;
+use crate::measure::utility::Utility;
+use crate::method::Recoding;
+use crate::policy::{Policy, Quasi};
+use crate::release::apply::ClassKeys;
+use crate::release::check_record::refused;
+use crate::release::interval_columns::with_ends_included;
+use crate::release::kind::classes::{
+    AssignedLines, ClassesJudge, KeptClasses, check_not_empty, content, in_order, released_quasi, rows,
+    written,
+};
+use crate::release::kind::{Content, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding};
+use crate::release::publish::record::{
+    CentroidColumn, RecodingRecord, RegionColumn, Regions as Shows, RegionsRecord,
+};
+use crate::release::publish::write_assignment::{self, Texts};
+use crate::release::released_schema::released_schema;
+use crate::verify::as_is::Finer;
+
+const DOING: &str = "labelling the kept classes";
+
+/// The row of this kind.
+pub(super) struct Regions;
+
+#[async_trait]
+impl Kind for Regions {
+    fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>> {
+        Ok(vec![schema(policy, input)?])
+    }
+
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
+        let SearchResult { recoding: Recoding::Classes(released), classes, is_recorded, .. } = found else {
+            return Err(wrong_recoding());
+        };
+        let policy = &loaded.policy;
+        let merged = classes.merge(&released)?;
+        let evaluated = EvaluatedRegions::new(&classes, &released, &merged, &policy.requirements)?;
+        check_not_empty(policy, &evaluated)?;
+        let (assignment, kept) = choose(policy, &evaluated)?;
+        let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
+        let mut held = Held::new(&memory);
+        // With what the private record makes of it.
+        held.at_least(assignment.len() * 4)?;
+        let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
+        let costs = granularity::of_columns(&evaluated);
+        let secret = Secret { assignment: Some(assignment.clone()), ..Secret::default() };
+        let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
+        drop((merged, released));
+        let rows = vec![rows(run, loaded, classes, kept, &schema(policy, loaded.schema())?)?];
+        let content = content_of(policy, loaded.schema(), assigned)?;
+        Ok(ReleasePlan { content, rows, secret, costs, utility, warnings: Vec::new(), memory: Some(held) })
+    }
+
+    async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
+        let recorded =
+            records.private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
+        let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
+            Error::policy(
+                "this release shows regions or centroids: to compare it with the input, its private record is needed, which says \
+                 what each combination of values shows; it is missing, damaged or belongs to another release",
+            )
+        })?;
+        let lines = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
+        content_of(policy, input, AssignedLines { lines: lines.into(), is_of_earlier })
+    }
+}
+
+fn content_of(policy: &Policy, input: &Schema, assigned: AssignedLines) -> Result<Content> {
+    let generalizers = policy.quasi.iter().map(|_| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
+    let judge = ClassesJudge {
+        generalizers: generalizers.collect(),
+        assignment: Some(assigned),
+        finer: values(policy),
+    };
+    content(policy, schema(policy, input)?, recoding(policy), Box::new(judge))
+}
+
+/// Returns the schema of the only table.
+pub(super) fn schema(policy: &Policy, input: &Schema) -> Result<SchemaRef> {
+    let by = |quasi: &Quasi| match policy.centroid {
+        Some(centroid) => CentroidColumn::of(quasi, centroid).descriptor(),
+        None => Descriptor::region(),
+    };
+    let fields: Vec<_> = policy.quasi.iter().map(|quasi| (DataType::Utf8, by(quasi))).collect();
+    Ok(Arc::new(released_schema(policy, input, &fields)?))
+}
+
+/// Returns what the public record says of the classes.
+fn recoding(policy: &Policy) -> RecodingRecord {
+    let quasi = released_quasi(policy).map(|at| &policy.quasi[at]);
+    if let Some(centroid) = policy.centroid {
+        return RecodingRecord::Centroids(quasi.map(|quasi| CentroidColumn::of(quasi, centroid)).collect());
+    }
+    let column = |quasi: &Quasi| {
+        let first = quasi.hierarchy.levels().first();
+        RegionColumn {
+            column: quasi.name.clone(),
+            value_type: quasi.hierarchy.input_type().to_string(),
+            shows: Shows::of(&quasi.hierarchy),
+            written_as: quasi.interval_columns(policy).map(|columns| columns.names()),
+            joined_as: first.and_then(|level| level.descriptor().label_of_merge().cloned()),
+        }
+    };
+    RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
+}
+
+/// Returns the values of each quasi-identifier as its finer generalization.
+fn values(policy: &Policy) -> Vec<Finer> {
+    let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
+        let quasi = &policy.quasi[policy.quasi_index(name)?];
+        Some((index, Arc::clone(quasi.hierarchy.levels().first()?)))
+    });
+    columns.collect()
+}
+
+/// Returns the assignment and the kept classes of evaluated regions. Kept classes that show the same text are one.
+///
+/// # Errors
+/// An internal error if the labels cannot be made.
+fn choose(policy: &Policy, evaluated: &EvaluatedRegions<'_>) -> Result<(Bytes, KeptClasses)> {
+    let (table, released) = (evaluated.table(), evaluated.released());
+    let kept: Vec<(usize, u64)> = evaluated.kept().collect();
+    let labels = labels(policy, table, released, &kept)?;
+    let order = in_order(&written(policy, &labels)?.concat(), kept.len())?;
+
+    // The number of each released class in the release.
+    let mut number_of: Vec<Option<u32>> = vec![None; released.regions().len()];
+    let (mut first_of_class, mut rows) = (Vec::new(), Vec::new());
+    for place in order.values() {
+        let (class, size) = kept[*place as usize];
+        let is_new = first_of_class.last().is_none_or(|last| !shows_the_same(&labels, *last, *place));
+        if is_new {
+            first_of_class.push(*place);
+            rows.push(0);
+        }
+        if let Some(rows) = rows.last_mut() {
+            *rows += size;
+        }
+        number_of[class] = Some(u32::try_from(rows.len() - 1).map_err(Error::internal)?);
+    }
+    let of_class = UInt32Array::from(first_of_class);
+    let labels = labels.iter().map(|column| take(column, &of_class, None).context(DOING));
+    let labels: Vec<ArrayRef> = labels.collect::<Result<_>>()?;
+
+    let class_of_base: Vec<Option<u32>> = released
+        .class_of_base()
+        .iter()
+        .map(|class| class.and_then(|class| number_of[class as usize]))
+        .collect();
+    let assignment = assignment_of(policy, table, &class_of_base, &labels)?;
+    let keys = (0..table.base().len()).zip(&class_of_base).map(|(base, class)| {
+        let codes = (0..table.columns().len()).map(|column| table.code(table.base(), base, column));
+        (codes.collect(), class.map(u64::from))
+    });
+    let levels = vec![0; table.columns().len()];
+    let keys = ClassKeys { levels, classes: keys.collect(), is_complete: true };
+    Ok((assignment, KeptClasses { labels, keys, rows }))
+}
+
+fn shows_the_same(labels: &[ArrayRef], a: u32, b: u32) -> bool {
+    labels.iter().all(|column| column.slice(a as usize, 1).to_data() == column.slice(b as usize, 1).to_data())
+}
+
+/// Returns what each kept class shows, one text array per column.
+fn labels(
+    policy: &Policy,
+    table: &ClassTable,
+    released: &ReleasedClasses,
+    kept: &[(usize, u64)],
+) -> Result<Vec<ArrayRef>> {
+    let mut is_kept = vec![false; released.regions().len()];
+    kept.iter().for_each(|(class, _)| is_kept[*class] = true);
+    let columns = table.columns().iter().enumerate().map(|(at, column)| {
+        let shown = ShownColumn::new(table, released, &is_kept, at, policy.ends)?;
+        let labels = kept.iter().map(|(class, _)| {
+            if let Some(centroid) = released.centroid(*class, at) {
+                return Ok(centroid.map(str::to_owned));
+            }
+            let label = match released.label(*class, at) {
+                Some(label) => label.clone(),
+                None => shown.label(&released.regions()[*class][at])?,
+            };
+            let label =
+                if policy.writes_ends && column.has_intervals() { with_ends_included(label) } else { label };
+            Ok(shown.open(label).write(column.hierarchy().input_type()))
+        });
+        Ok(Arc::new(labels.collect::<Result<StringArray>>()?) as ArrayRef)
+    });
+    columns.collect()
+}
+
+/// Writes the assignment, in the order of the released columns.
+fn assignment_of(
+    policy: &Policy,
+    table: &ClassTable,
+    class_of_base: &[Option<u32>],
+    labels: &[ArrayRef],
+) -> Result<Bytes> {
+    let kept: BooleanArray = class_of_base.iter().map(|class| Some(class.is_some())).collect();
+    let (mut values, mut shown) = (Vec::new(), Vec::new());
+    for at in released_quasi(policy) {
+        let codes = (0..table.base().len()).map(|base| table.code(table.base(), base, at));
+        let texts: ArrayRef = Arc::new(text_forms(table.columns()[at].level(0).labels())?);
+        let texts = cast(&texts, &DataType::Utf8).context(DOING)?;
+        values.push(Texts { texts, of_line: UInt32Array::from_iter_values(codes) });
+        let of_line = UInt32Array::from(class_of_base.to_vec());
+        shown.push(Texts { texts: Arc::clone(&labels[at]), of_line });
+    }
+    write_assignment::write(kept, values, shown).map(Bytes::from)
+}
+
+#[cfg(test)]
+#[path = "regions_tests.rs"]
+mod tests;
