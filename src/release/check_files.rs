@@ -15,7 +15,7 @@ use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
 use crate::input::{Format, Input, PinnedFile};
 use crate::release::check_record::refused;
-use crate::release::publish::record::{FileRecord, RECORD};
+use crate::release::publish::record::{FileRecord, PublicRecord, RECORD, TableRecord};
 use crate::release::publish::write::{self, Part};
 
 /// Checks that the folder of a table holds only its parts, and the record if that is there.
@@ -41,6 +41,43 @@ pub(super) fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Checks that a release holds the folders of its tables and the record, and nothing else.
+///
+/// # Errors
+/// An unmet error.
+pub(super) fn check_folders(out: &Path, tables: &[TableRecord]) -> Result<()> {
+    for entry in fs::read_dir(out).context("reading the release")? {
+        let entry = entry.context("reading the release")?;
+        let (name, kind) = (entry.file_name(), entry.file_type().context("reading the release")?);
+        let is_listed = |table: &TableRecord| table.folder.as_deref().is_some_and(|folder| name == *folder);
+        let is_table = tables.iter().any(is_listed) && kind.is_dir();
+        if !is_table && (name != RECORD || !kind.is_file()) {
+            return Err(refused("the release contains a file or a folder that the record does not list"));
+        }
+        if is_table && fs::symlink_metadata(entry.path().join(RECORD)).is_ok() {
+            return Err(refused("the folder of a table contains a record"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the files of a table against its schema and footer; returns whether they are what this version writes.
+pub(super) fn check_table(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    table: &TableRecord,
+    schema: &Schema,
+    footer: &[(String, String)],
+) -> Result<bool> {
+    let (folder, parts) = (table.path(out), table.parts());
+    if table.rows != parts.iter().map(|part| part.rows).sum::<u64>() {
+        return Err(refused("the record contradicts itself on the rows of a table"));
+    }
+    check_files(&folder, &parts, schema, footer, &public.tool)?;
+    check_bytes(run, &folder, &table.files, schema.clone(), footer, &public.tool)
 }
 
 /// Checks files against the plan: listing, schema, footer and row counts.

@@ -216,6 +216,9 @@ async fn release_by(
     let VerifiedRelease { content, judged, secret, costs, utility, warnings: of_plan } = made;
     notices.extend(of_plan);
     let tables = files.records(&content.tables)?;
+    if tables.first().map(|table| table.rows) != Some(judged.verified.rows) {
+        return Err(Error::internal("release: other rows were written than verified"));
+    }
     let public = public_record(policy, content.recoding.clone(), tables, &judged)?;
     staging.write_record(&public)?;
     let private = private_record(

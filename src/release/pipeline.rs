@@ -1,11 +1,9 @@
 //! From the recoding that a search found to rows that were verified: the same way for the files of
 //! a release and for the rows of a query.
 
-use std::sync::Arc;
-
-use crate::class::{Budget, ClassTable};
-use crate::engine::{PoolBudget, Run};
-use crate::error::Result;
+use crate::class::ClassTable;
+use crate::engine::Run;
+use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::measure::utility::Utility;
 use crate::method::Outcome;
@@ -64,9 +62,12 @@ pub(super) async fn carry_out<S: Sink>(
     again: impl Future<Output = Result<Loaded>>,
     sink: &mut S,
 ) -> Result<VerifiedRelease> {
-    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "written rows"));
-    for (table, rows) in plan.content.tables.iter().zip(plan.rows) {
-        sink.take(run, table, rows, &memory).await?;
+    let tables = &plan.content.tables;
+    if plan.content.recoding.kind() != Some(loaded.policy.kind) || tables.len() != plan.rows.len() {
+        return Err(Error::internal("pipeline: the plan is not one of the policy's kind"));
+    }
+    for (table, rows) in tables.iter().zip(plan.rows) {
+        sink.take(run, table, rows, &plan.budget).await?;
     }
 
     run.progress.begin(Phase::Verify, 0);
@@ -76,7 +77,7 @@ pub(super) async fn carry_out<S: Sink>(
     let written = sink.taken(&again.session)?;
     let extent = if S::IS_RECORDED { Extent::Private } else { Extent::Verdict };
     let judged = plan.content.judge.judge(run, &again, written, extent).await?;
-    drop(plan.memory);
+    drop(plan.held);
     Ok(VerifiedRelease {
         content: plan.content,
         judged,

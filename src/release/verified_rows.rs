@@ -46,7 +46,7 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
 }
 
 /// Searches, applies the best recoding to the rows and verifies the result against them before any
-/// row can be read. `plain_table` is the table as a verification reads it.
+/// row can be read; `again` is the table as a verification reads it.
 ///
 /// # Errors
 /// All errors of a release.
@@ -133,6 +133,9 @@ impl Sink for Spill<'_> {
         _memory: &Arc<dyn Budget>,
     ) -> Result<()> {
         let doing = "generalizing and ordering the rows";
+        if self.rows.is_some() {
+            return Err(Error::internal("verified_rows: a query returns one table"));
+        }
         let schema = Arc::clone(&self.schema);
         // Without the descriptors, which were unknown when the query was planned.
         let plain = rows.await?.map(move |batch| {

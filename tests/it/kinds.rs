@@ -252,7 +252,10 @@ fn forged_releases_are_refused_for_their_reason() {
 /// Changes what the records say of the released values.
 fn lie(kind: ReleaseKind, place: &Place) {
     let (mut public, mut private) = (public(place), private(place));
-    let other = |key: &Option<String>| key.as_ref().map(|key| key.replace('0', "1"));
+    let other = |key: &Option<String>| {
+        let key = key.as_ref().unwrap();
+        Some(format!("{}{}", if key.starts_with('0') { 1 } else { 0 }, &key[1..]))
+    };
     match kind {
         ReleaseKind::Levels => {
             let RecodingRecord::Levels(levels) = &mut public.recoding else { panic!("no levels") };

@@ -145,12 +145,12 @@ pub(super) fn rows(
     classes: ClassTable,
     mut kept: KeptClasses,
     schema: &SchemaRef,
+    budget: &Arc<dyn Budget>,
 ) -> Result<TableRows> {
     let policy = &loaded.policy;
-    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
-    let mut held = Held::new(&memory);
+    let mut held = Held::new(budget);
     held.at_least(kept.bytes())?;
-    let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), &memory)?;
+    let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), budget)?;
     held.exactly(kept.bytes())?;
     drop(classes);
     run.progress.begin(Phase::Write, kept.total_rows());
@@ -247,18 +247,27 @@ impl ClassesJudge {
             assignment.is_of_earlier = assigned.is_of_earlier;
             Ok(Arc::new(assignment))
         });
-        Ok(Expected { assignment: assignment.transpose()?, ..expected(policy, &self.generalizers) })
+        Ok(Expected { assignment: assignment.transpose()?, ..expected(policy, &self.generalizers)? })
     }
 }
 
 /// Returns the properties that a verification expects of rows that show what these generalizers make of the quasi-identifiers,
 /// in policy order.
-pub(super) fn expected<'a>(policy: &'a Policy, generalizers: &[Arc<dyn Generalizer>]) -> Expected<'a> {
+///
+/// # Errors
+/// An internal error if there is not one for each quasi-identifier.
+pub(super) fn expected<'a>(
+    policy: &'a Policy,
+    generalizers: &[Arc<dyn Generalizer>],
+) -> Result<Expected<'a>> {
+    if generalizers.len() != policy.quasi.len() {
+        return Err(Error::internal("classes: quasi-identifiers without a generalizer"));
+    }
     let columns = policy.released().map(|(name, _)| {
-        let generalizer = policy.quasi_index(name).and_then(|index| generalizers.get(index));
-        (name.to_owned(), generalizer.map(Arc::clone))
+        let generalizer = policy.quasi_index(name).map(|index| Arc::clone(&generalizers[index]));
+        (name.to_owned(), generalizer)
     });
-    Expected {
+    Ok(Expected {
         columns: columns.collect(),
         assignment: None,
         requirements: &policy.requirements,
@@ -267,7 +276,7 @@ pub(super) fn expected<'a>(policy: &'a Policy, generalizers: &[Arc<dyn Generaliz
         population: None,
         individual: policy.individual().map(str::to_owned),
         suppression_limit: Some(policy.suppression_limit),
-    }
+    })
 }
 
 #[async_trait]
@@ -289,7 +298,7 @@ impl Judge for ClassesJudge {
         let rows =
             ReleasedRows::new(session, output.clone(), Some(input()), &expected, &verified, run.stop).await?;
         let mut as_is = if extent == Extent::Private { rows.shown().await? } else { Vec::new() };
-        role_checks::check_released(policy, &rows).await?;
+        role_checks::check_released(policy, &rows).await.map_err(|error| extent.of_columns(error))?;
         let (mut unique, mut sufficient) = (UniqueTogether::default(), Sufficient::default());
         if extent >= Extent::Public {
             unique = rows.unique_together().await?;

@@ -7,8 +7,8 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
 
-use crate::class::{EncodedColumn, EvaluatedNode};
-use crate::engine::{Context, Run};
+use crate::class::{Budget, EncodedColumn, EvaluatedNode, Held};
+use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer, apply};
 use crate::input::Loaded;
@@ -53,17 +53,11 @@ impl Kind for Levels {
         let costs = granularity::of_columns(&node);
         drop(rolled);
         let schema = schema(policy, loaded.schema(), &generalizers)?;
-        let rows = vec![rows(run, loaded, classes, kept, &schema)?];
+        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
+        let rows = vec![rows(run, loaded, classes, kept, &schema, &budget)?];
         let content = content_of(policy, schema, &levels, generalizers)?;
-        Ok(ReleasePlan {
-            content,
-            rows,
-            secret: Secret::default(),
-            costs,
-            utility,
-            warnings: Vec::new(),
-            memory: None,
-        })
+        let (secret, warnings, held) = (Secret::default(), Vec::new(), Held::new(&budget));
+        Ok(ReleasePlan { content, rows, secret, costs, utility, warnings, budget, held })
     }
 
     /// The generalizers are padded as the released labels require.

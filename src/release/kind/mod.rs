@@ -2,14 +2,18 @@
 //! folder.
 //!
 //! A kind returns data: the tables, what they show, and a judge of them. The pipeline writes, verifies and records
-//! them, and `verify_folder.rs` judges a folder; neither asks which kind it is.
+//! them, and `verify_folder.rs` judges a folder.
 
 pub mod classes;
+mod classes_alone;
 pub(super) mod groups;
 pub mod levels;
 mod noise;
 pub mod ordered_rows;
 mod regions;
+
+use std::path::Path;
+use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -18,19 +22,20 @@ use datafusion::prelude::DataFrame;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-use crate::class::{ClassTable, Held};
+use crate::class::{Budget, ClassTable, Held};
 use crate::engine::Run;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::input::Loaded;
 use crate::measure::utility::Utility;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::method::{Recoding, ReleaseKind};
 use crate::model::Requirement;
 use crate::policy::Policy;
+use crate::release::check_record::refused;
 use crate::release::publish::record::{
     ColumnRecord, PrivateRecord, PublicRecord, RecodingRecord, models_text,
 };
-use crate::release::publish::write;
+use crate::release::publish::{digest, write};
 use crate::verify::Verified;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::groups::DealingKey;
@@ -68,6 +73,28 @@ pub(super) trait Kind: Sync {
     /// # Errors
     /// A policy error when the private record is needed and missing, an unmet error when a record cannot be true.
     async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content>;
+
+    /// Checks what the public record of the folder `out` says of this kind, before anything else is read.
+    ///
+    /// # Errors
+    /// An unmet error when it contradicts itself or the files.
+    fn check_record(&self, _out: &Path, _public: &PublicRecord, _models: &[Requirement]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Judges the folder `out` without its input; returns also whether its files are what this version writes.
+    ///
+    /// # Errors
+    /// An unmet error that says what is wrong, a data error when the tables cannot be judged.
+    async fn judge_alone(
+        &self,
+        run: &Run<'_>,
+        out: &Path,
+        public: &PublicRecord,
+        _models: &[Requirement],
+    ) -> Result<(Judged, bool)> {
+        classes_alone::judge_alone(run, out, public).await
+    }
 }
 
 /// What a search found, with what it looked at.
@@ -99,8 +126,10 @@ pub(super) struct ReleasePlan {
     pub(super) utility: Option<Utility>,
     /// What the publisher should know, in whole sentences.
     pub(super) warnings: Vec<String>,
-    /// The memory of the plan.
-    pub(super) memory: Option<Held>,
+    /// The budget of the rows while they are written.
+    pub(super) budget: Arc<dyn Budget>,
+    /// What stays reserved until the release is judged.
+    pub(super) held: Held,
 }
 
 /// The rows of a table in the order of the release, which are made once they are asked for.
@@ -167,10 +196,21 @@ pub(super) trait Judge: Send + Sync {
 pub(super) enum Extent {
     /// Nothing.
     Verdict,
-    /// What a public record states.
+    /// What `kanon verify` tells, and a public record states.
     Public,
     /// What a private record states, too.
     Private,
+}
+
+impl Extent {
+    /// Returns the error of a released column that identifies individuals: the policy is wrong, or a folder that does not
+    /// follow from one.
+    fn of_columns(self, error: Error) -> Error {
+        match (self, error.kind()) {
+            (Self::Public, ErrorKind::Policy) => refused(error),
+            _ => error,
+        }
+    }
 }
 
 /// What was found out of a release that is right.
@@ -189,6 +229,12 @@ fn only_table<T>(tables: Vec<T>) -> Result<T> {
     let [table] =
         <[T; 1]>::try_from(tables).map_err(|_| Error::internal("kind: a release of other than one table"))?;
     Ok(table)
+}
+
+/// Reads a key of a private record.
+fn key_of_record<const BYTES: usize>(key: &str) -> Result<[u8; BYTES]> {
+    let key = digest::of_hex(key).and_then(|bytes| bytes.try_into().ok());
+    key.ok_or_else(|| refused("the private record is damaged"))
 }
 
 fn wrong_recoding() -> Error {

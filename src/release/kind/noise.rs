@@ -27,14 +27,12 @@ use crate::plural::grouped;
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::ClassKeys;
-use crate::release::check_record::refused;
 use crate::release::kind::classes::{KeptClasses, content, expected, in_order, labelled, released_quasi};
 use crate::release::kind::ordered_rows::ordered_rows;
 use crate::release::kind::{
-    Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows, only_table,
-    regions, wrong_recoding,
+    Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows,
+    key_of_record, only_table, regions, wrong_recoding,
 };
-use crate::release::publish::digest;
 use crate::release::publish::record::{CentroidColumn, NoiseRecord, RecodingRecord};
 use crate::release::written_columns::as_texts;
 use crate::verify::as_is::UniqueTogether;
@@ -52,28 +50,32 @@ impl Kind for Noise {
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
-        let SearchResult { recoding: Recoding::Clusters(clusters), classes, noise_key, .. } = found else {
+        let SearchResult { recoding: Recoding::Clusters(clusters), classes, is_recorded, noise_key } = found
+        else {
             return Err(wrong_recoding());
         };
         drop(classes);
         let policy = &loaded.policy;
-        let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "noise"));
+        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "noise"));
         let key = noise_key(&clusters)?;
-        let mut held = Held::new(&memory);
+        let mut held = Held::new(&budget);
         let kept = choose(&clusters, key, &mut held)?;
         run.progress.begin(Phase::Write, kept.total_rows());
-        let content =
-            content_of(policy, loaded.schema(), clusters.mechanism().clone(), clusters.rows(), key)?;
-        let label = labelled(policy, &regions::schema(policy, loaded.schema())?, &kept)?;
+        let schema = regions::schema(policy, loaded.schema())?;
+        let label = labelled(policy, &schema, &kept)?;
+        let content = content_of(policy, schema, clusters.mechanism().clone(), clusters.rows(), key)?;
         let rows: TableRows = Box::pin(async move { Ok(ordered_rows(class_rows(&kept.rows), label)) });
+        let warning = is_recorded.then(|| warning(&clusters)).transpose()?.flatten();
+        let warnings = warning.into_iter().collect();
         Ok(ReleasePlan {
             content,
             rows: vec![rows],
             secret: Secret { noise_key: Some(key), ..Secret::default() },
             costs: clusters.costs().to_vec(),
             utility: None,
-            warnings: warning(&clusters)?.into_iter().collect(),
-            memory: Some(held),
+            warnings,
+            budget,
+            held,
         })
     }
 
@@ -86,15 +88,14 @@ impl Kind for Noise {
                  noise; it is missing, damaged or belongs to another release",
             )
         })?;
-        let key = digest::of_hex(key).and_then(|bytes| bytes.try_into().ok()).map(NoiseKey);
-        let key = key.ok_or_else(|| refused("the private record is damaged"))?;
-        content_of(policy, input, mechanism, records.public.rows(), key)
+        let (schema, rows) = (regions::schema(policy, input)?, records.public.rows());
+        content_of(policy, schema, mechanism, rows, NoiseKey(key_of_record(key)?))
     }
 }
 
 fn content_of(
     policy: &Policy,
-    input: &Schema,
+    schema: SchemaRef,
     mechanism: Mechanism,
     rows: u64,
     key: NoiseKey,
@@ -107,7 +108,7 @@ fn content_of(
         ..CentroidColumn::of(&policy.quasi[at], Centroid::NoisyMean)
     });
     let recoding = RecodingRecord::Centroids(columns.collect());
-    content(policy, regions::schema(policy, input)?, recoding, Box::new(NoiseJudge { mechanism, key }))
+    content(policy, schema, recoding, Box::new(NoiseJudge { mechanism, key }))
 }
 
 /// Judges rows by themselves, and their means against the input.
@@ -138,7 +139,7 @@ impl Judge for NoiseJudge {
         let rows = means.verify(&budget, run.stop).await?;
         let texts: Vec<Arc<dyn Generalizer>> =
             policy.quasi.iter().map(|_| Arc::new(AsIs { text: true }) as _).collect();
-        let alone = Expected { individual: None, suppression_limit: None, ..expected(policy, &texts) };
+        let alone = Expected { individual: None, suppression_limit: None, ..expected(policy, &texts)? };
         let output = as_texts(output, &policy.written_columns())?;
         let verified = verify(session, output, None, &alone, run.stop).await?;
         if verified.rows != rows {

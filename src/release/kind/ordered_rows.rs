@@ -57,3 +57,27 @@ pub(super) fn typed(mut columns: Vec<ArrayRef>, schema: &SchemaRef) -> Result<Re
     }
     RecordBatch::try_new(Arc::clone(schema), columns).context("writing the release")
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::UInt64Array;
+    use arrow::datatypes::Schema;
+
+    use super::*;
+
+    #[test]
+    fn rows_out_of_order_are_seen() {
+        let batch = |classes: Vec<u64>, hashes: Vec<u64>| {
+            let columns = [("class", classes), ("hash", hashes)];
+            RecordBatch::try_from_iter(
+                columns.map(|(name, of)| (name, Arc::new(UInt64Array::from(of)) as ArrayRef)),
+            )
+            .unwrap()
+        };
+        assert_eq!(in_order(&batch(vec![0, 0, 1], vec![5, 5, 0]), (0, 3)).unwrap(), (1, 0));
+        in_order(&batch(vec![0, 0], vec![5, 4]), (0, 0)).unwrap_err();
+        in_order(&batch(vec![1, 0], vec![5, 6]), (0, 0)).unwrap_err();
+        in_order(&batch(vec![1], vec![5]), (1, 6)).unwrap_err();
+        in_order(&RecordBatch::new_empty(Arc::new(Schema::empty())), (0, 0)).unwrap_err();
+    }
+}

@@ -55,8 +55,8 @@ impl Kind for Regions {
         let evaluated = EvaluatedRegions::new(&classes, &released, &merged, &policy.requirements)?;
         check_not_empty(policy, &evaluated)?;
         let (assignment, kept) = choose(policy, &evaluated)?;
-        let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
-        let mut held = Held::new(&memory);
+        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
+        let mut held = Held::new(&budget);
         // With what the private record makes of it.
         held.at_least(assignment.len() * 4)?;
         let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
@@ -64,9 +64,11 @@ impl Kind for Regions {
         let secret = Secret { assignment: Some(assignment.clone()), ..Secret::default() };
         let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
         drop((merged, released));
-        let rows = vec![rows(run, loaded, classes, kept, &schema(policy, loaded.schema())?)?];
-        let content = content_of(policy, loaded.schema(), assigned)?;
-        Ok(ReleasePlan { content, rows, secret, costs, utility, warnings: Vec::new(), memory: Some(held) })
+        let schema = schema(policy, loaded.schema())?;
+        let rows = vec![rows(run, loaded, classes, kept, &schema, &budget)?];
+        let content = content_of(policy, schema, assigned)?;
+        let warnings = Vec::new();
+        Ok(ReleasePlan { content, rows, secret, costs, utility, warnings, budget, held })
     }
 
     async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
@@ -79,18 +81,18 @@ impl Kind for Regions {
             )
         })?;
         let lines = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
-        content_of(policy, input, AssignedLines { lines: lines.into(), is_of_earlier })
+        content_of(policy, schema(policy, input)?, AssignedLines { lines: lines.into(), is_of_earlier })
     }
 }
 
-fn content_of(policy: &Policy, input: &Schema, assigned: AssignedLines) -> Result<Content> {
+fn content_of(policy: &Policy, schema: SchemaRef, assigned: AssignedLines) -> Result<Content> {
     let generalizers = policy.quasi.iter().map(|_| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
     let judge = ClassesJudge {
         generalizers: generalizers.collect(),
         assignment: Some(assigned),
         finer: values(policy),
     };
-    content(policy, schema(policy, input)?, recoding(policy), Box::new(judge))
+    content(policy, schema, recoding(policy), Box::new(judge))
 }
 
 /// Returns the schema of the only table.

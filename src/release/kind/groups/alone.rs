@@ -1,48 +1,62 @@
 //! A folder judged as a release in groups by itself: its tables, their files, their rows.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 
 use crate::class::Budget;
-use crate::engine::{Context, PoolBudget, Rules, Run};
+use crate::engine::{PoolBudget, Rules, Run};
 use crate::error::{Error, Result};
 use crate::method::anatomy::{COLUMNS, check_models};
 use crate::model::{Requirement, values_needed};
-use crate::release::check_files::{footer_of, read_parts};
+use crate::release::check_files::{check_table, footer_of, read_parts};
 use crate::release::check_record::refused;
 use crate::release::kind::Judged;
 use crate::release::kind::groups::{group_tables, judged};
 use crate::release::publish::record::{
-    ColumnRecord, GROUP_ROLES, GroupsRecord, PublicRecord, RECORD, RecodingRecord, TABLES_OF_GROUPS,
-    TableRecord, models_text,
+    ColumnRecord, GROUP_ROLES, GroupsRecord, PublicRecord, RecodingRecord, TableRecord, models_text,
 };
 use crate::release::publish::{order, write};
 use crate::release::released_schema::{field_label, labelled_field};
-use crate::release::verify_folder::check_table;
 use crate::role::Role;
+
+/// Checks what the public record says of the tables, for these models, against their files.
+///
+/// # Errors
+/// An unmet error when they contradict each other.
+pub(super) fn check_record(
+    out: &Path,
+    public: &PublicRecord,
+    models: &[Requirement],
+) -> Result<[SchemaRef; 2]> {
+    let groups = groups_of(public)?;
+    let sensitive = check_models(models).map_err(refused)?;
+    if sensitive.name() != groups.sensitive || groups.l != values_needed(models) {
+        return Err(refused("the record contradicts itself on how frequent a sensitive value may be"));
+    }
+    schemas(out, public, groups)
+}
+
+fn groups_of(public: &PublicRecord) -> Result<&GroupsRecord> {
+    match &public.recoding {
+        RecodingRecord::Groups(groups) => Ok(groups),
+        _ => Err(Error::internal("groups: a record of another recoding")),
+    }
+}
 
 /// Judges the release at `out`, which has these models, by itself; returns also whether its files are what this version
 /// writes.
 ///
 /// # Errors
 /// An unmet error that says what is wrong, a data error when it cannot be checked.
-pub(in crate::release) async fn judge_alone(
+pub(super) async fn judge_alone(
     run: &Run<'_>,
     out: &Path,
     public: &PublicRecord,
     models: &[Requirement],
 ) -> Result<(Judged, bool)> {
-    let RecodingRecord::Groups(groups) = &public.recoding else {
-        return Err(Error::internal("groups: a record of another recoding"));
-    };
-    let sensitive = check_models(models).map_err(refused)?;
-    if sensitive.name() != groups.sensitive || groups.l != values_needed(models) {
-        return Err(refused("the record contradicts itself on how frequent a sensitive value may be"));
-    }
-    let schemas = schemas(out, public, groups)?;
+    let schemas = check_record(out, public, models)?;
     let mut with_bytes = true;
     let footers = [Vec::new(), write::footer(&models_text(models))];
     for ((table, schema), footer) in public.tables.iter().zip(&schemas).zip(&footers) {
@@ -52,29 +66,10 @@ pub(in crate::release) async fn judge_alone(
     }
     let session = run.resources.session(Rules::new())?;
     let written = public.tables.iter().map(|table| read_parts(&session, &table.path(out), &table.parts()));
-    let tables = group_tables(written.collect::<Result<_>>()?, groups, models, None)?;
+    let tables = group_tables(written.collect::<Result<_>>()?, groups_of(public)?, models, None)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&session, "verification"));
     let found = tables.verify(None, &budget, run.stop).await?;
     Ok((judged(&tables, found, public.individuals.is_some(), false), with_bytes))
-}
-
-/// Checks that a release holds the folders of its tables and the record, and nothing else.
-///
-/// # Errors
-/// An unmet error.
-pub(in crate::release) fn check_folders(out: &Path) -> Result<()> {
-    for entry in fs::read_dir(out).context("reading the release")? {
-        let entry = entry.context("reading the release")?;
-        let (name, kind) = (entry.file_name(), entry.file_type().context("reading the release")?);
-        let is_table = TABLES_OF_GROUPS.iter().any(|table| name == *table) && kind.is_dir();
-        if !is_table && (name != RECORD || !kind.is_file()) {
-            return Err(refused("the release contains a file or a folder that the record does not list"));
-        }
-        if is_table && fs::symlink_metadata(entry.path().join(RECORD)).is_ok() {
-            return Err(refused("the folder of a table contains a record"));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the schemas of the record's columns, with the types of the first files.

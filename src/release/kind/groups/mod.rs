@@ -4,10 +4,11 @@
 //! Rows are dealt to the groups by a hash under a random key (`deal.rs`). Both tables are plans over the
 //! rows with their groups (`tables.rs`), and the verification reads them again (`alone.rs` judges a folder without its input).
 
-pub(in crate::release) mod alone;
+mod alone;
 mod deal;
 mod tables;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
@@ -15,7 +16,7 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::prelude::DataFrame;
 
-use crate::class::{Budget, Groups as FoundGroups};
+use crate::class::{Budget, Groups as FoundGroups, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
@@ -24,15 +25,14 @@ use crate::method::anatomy::COLUMNS;
 use crate::model::{Requirement, values_needed};
 use crate::policy::Policy;
 use crate::progress::Phase;
-use crate::release::check_record::refused;
 use crate::release::kind::groups::tables::{columns, ordered_quasi, ordered_values, schemas};
 use crate::release::kind::ordered_rows::{ordered_rows, typed};
 use crate::release::kind::{
     Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TablePlan, TableRows,
-    wrong_recoding,
+    key_of_record, wrong_recoding,
 };
 use crate::release::publish::digest;
-use crate::release::publish::record::{GroupsRecord, RecodingRecord, TABLES_OF_GROUPS};
+use crate::release::publish::record::{GroupsRecord, PublicRecord, RecodingRecord, TABLES_OF_GROUPS};
 use crate::release::role_checks;
 use crate::verify::as_is::UniqueTogether;
 use crate::verify::groups::{DealingKey, GroupTables, VerifiedGroups};
@@ -64,8 +64,21 @@ impl Kind for Groups {
                  row went to which group; it is missing, damaged or belongs to another release",
             )
         })?;
-        let key = digest::of_hex(key).and_then(|bytes| bytes.try_into().ok()).map(DealingKey);
-        content_of(policy, input, key.ok_or_else(|| refused("the private record is damaged"))?)
+        content_of(policy, input, DealingKey(key_of_record(key)?))
+    }
+
+    fn check_record(&self, out: &Path, public: &PublicRecord, models: &[Requirement]) -> Result<()> {
+        alone::check_record(out, public, models).map(drop)
+    }
+
+    async fn judge_alone(
+        &self,
+        run: &Run<'_>,
+        out: &Path,
+        public: &PublicRecord,
+        models: &[Requirement],
+    ) -> Result<(Judged, bool)> {
+        alone::judge_alone(run, out, public, models).await
     }
 }
 
@@ -79,9 +92,9 @@ async fn plan_dealt(
     let policy = &loaded.policy;
     let content = content_of(policy, loaded.schema(), key)?;
     let (quasi, sensitive) = (quasi_names(policy), sensitive_column(policy)?);
-    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "groups"));
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "groups"));
     run.progress.begin(Phase::Write, groups.sizes().iter().sum());
-    let dealt = deal::deal(run, loaded, &groups, sensitive, &quasi, key, &memory).await?;
+    let dealt = deal::deal(run, loaded, &groups, sensitive, &quasi, key, &budget).await?;
     drop(groups);
     let plans = [ordered_quasi(dealt.clone(), &quasi)?, ordered_values(dealt, sensitive)?];
     let rows = plans.into_iter().zip(&content.tables).map(|(plan, table)| -> TableRows {
@@ -100,7 +113,8 @@ async fn plan_dealt(
         costs: vec![0.0; quasi.len()],
         utility: None,
         warnings: Vec::new(),
-        memory: None,
+        held: Held::new(&budget),
+        budget,
     })
 }
 
@@ -133,13 +147,14 @@ impl Judge for GroupsJudge {
         run: &Run<'_>,
         again: &Loaded,
         written: Vec<DataFrame>,
-        _: Extent,
+        extent: Extent,
     ) -> Result<Judged> {
         let policy = &again.policy;
         let tables = group_tables(written, &self.record, &policy.requirements, policy.individual())?;
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "verification"));
         let found = tables.verify(Some((again.table.clone(), self.key)), &budget, run.stop).await?;
-        role_checks::check_released_groups(run, again, found.rows).await?;
+        let checked = role_checks::check_released_groups(run, again, found.rows).await;
+        checked.map_err(|error| extent.of_columns(error))?;
         Ok(judged(&tables, found, policy.individual().is_some(), true))
     }
 }

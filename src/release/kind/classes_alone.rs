@@ -1,0 +1,126 @@
+//! A folder of one table judged by itself: its files, its schema, its rows.
+
+use std::path::Path;
+
+use arrow::datatypes::Schema;
+
+use crate::engine::{Rules, Run};
+use crate::error::Result;
+use crate::model::{Requirement, SensitiveColumn};
+use crate::release::check_files::{check_bytes, check_files, footer_of, read_parts};
+use crate::release::check_models::{self, can_be_judged_alone};
+use crate::release::check_record::{self, refused};
+use crate::release::kind::Judged;
+use crate::release::publish::order;
+use crate::release::publish::record::{FileRecord, PublicRecord, TableRecord, models_text};
+use crate::release::publish::write::{self, Part};
+use crate::release::released_schema::{GENERALIZED, field_label, labelled_field};
+use crate::release::verify_folder::recorded_models;
+use crate::release::written_columns::as_texts;
+use crate::role::Role;
+use crate::verify::as_is::ReleasedRows;
+use crate::verify::expected::preferences_of;
+use crate::verify::noise::check_shown;
+use crate::verify::{Expected, verify};
+
+/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
+/// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows) them
+/// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
+pub(super) async fn judge_alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<(Judged, bool)> {
+    let (models, parts) = (recorded_models(public)?, &parts_of(public));
+    let mechanism = check_record::check_noise(public, &models)?;
+    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
+    check_files(out, parts, &schema, &footer, &public.tool)?;
+    let with_bytes = check_bytes(run, out, files_of(public), schema.clone(), &footer, &public.tool)?;
+    let session = run.resources.session(Rules::new())?;
+    let written = read_parts(&session, out, parts)?;
+    if let Some(mechanism) = &mechanism {
+        check_shown(&written, mechanism, run.stop).await?;
+    }
+    let output = as_texts(written, &public.recoding.written_columns()?)?;
+    let generalizers = check_record::generalizers(public, &schema, &output).await?;
+    let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
+    let bounding = |requirement: Requirement| {
+        let bounds_labels = check_models::values_bound_labels(&requirement);
+        let is_judged = bounds_labels || can_be_judged_alone(&requirement, public);
+        let model = match public.individuals {
+            _ if requirement.model.needs().compares() || !is_judged => None,
+            None => Some(requirement.model),
+            Some(_) => requirement.model.bounded_by_rows(),
+        };
+        let as_they_are = |column: SensitiveColumn| if bounds_labels { column.at_level(0) } else { column };
+        model.map(|model| {
+            Requirement::new(model, requirement.sensitive.map(as_they_are)).over(requirement.quasi)
+        })
+    };
+    let models: Vec<Option<Requirement>> = models.into_iter().map(bounding).collect();
+    let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
+    let models: Vec<Requirement> = models.into_iter().flatten().collect();
+    let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
+    let expected = Expected {
+        columns: columns.collect(),
+        assignment: None,
+        requirements: &models,
+        sensitive: sensitive.map(|column| column.name.clone()).collect(),
+        preferences: Vec::new(),
+        population: None,
+        individual: None,
+        suppression_limit: None,
+    };
+    let mut verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
+    let mut reached = std::mem::take(&mut verified.reached).into_iter();
+    let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
+    verified.reached = judged.into_iter().map(of_model).collect();
+    let requirements = &recorded_models(public)?;
+    let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
+    let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
+    if public.individuals.is_none() {
+        verified.reached_among_released = rows.reached_among_released().await?;
+        check_models::check_among_released(expected.requirements, &verified)?;
+    } else {
+        check_models::check_shares(public, &rows.share_over_subsets().await?)?;
+    }
+    let unique = rows.unique_together().await?;
+    let sufficient = rows.sufficient(&unique).await?;
+    order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
+    let classes = verified.sizes.classes();
+    Ok((Judged { verified, classes, unique, sufficient, as_is: Vec::new() }, with_bytes))
+}
+
+/// Returns the files of the only table.
+fn files_of(public: &PublicRecord) -> &[FileRecord] {
+    public.tables.first().map_or(&[], |table| &table.files)
+}
+
+fn parts_of(public: &PublicRecord) -> Vec<Part> {
+    public.tables.first().map(TableRecord::parts).unwrap_or_default()
+}
+
+/// Returns the schema of the record's columns, with the types of the first file.
+fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Schema> {
+    let first = parts.first().ok_or_else(|| refused("the record lists no file"))?;
+    let (schema, _) = footer_of(&out.join(&first.name))?;
+    let columns = schema.fields().iter().map(|field| {
+        let label = field.metadata().get(GENERALIZED).cloned();
+        (field.name().clone(), field.data_type().to_string(), label)
+    });
+    let mut recorded = Vec::new();
+    for column in public.columns() {
+        let by = public.recoding.descriptor(&column.name);
+        let label = field_label(column.days_since.as_deref(), by.as_ref());
+        match public.recoding.written_as(&column.name)? {
+            None => recorded.push((column.name.clone(), column.data_type.clone(), label)),
+            Some(written) => {
+                let written = written.columns().into_iter();
+                recorded
+                    .extend(written.map(|(name, data_type)| (name, data_type.to_string(), label.clone())));
+            }
+        }
+    }
+    if !columns.eq(recorded.iter().cloned()) {
+        return Err(refused("the columns are not those of the record"));
+    }
+    let typed = schema.fields().iter().map(|field| field.data_type().clone()).zip(recorded);
+    let fields = typed.map(|(data_type, (name, _, label))| labelled_field(&name, data_type, label));
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
