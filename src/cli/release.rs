@@ -414,6 +414,7 @@ fn lost_text(chosen: &RecodingRecord, costs: &[f64]) -> Option<String> {
 fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
     let of = place.absolute()?;
     let place = format!("--report {}", path.display());
+    check_outside_releases(path).map_err(|error| error.at(&place))?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = match std::fs::canonicalize(folder) {
         Ok(folder) if folder.is_dir() && !path.is_dir() => folder,
@@ -432,7 +433,6 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
     if folder.starts_with(of.out()) {
         return Err(Error::policy("is inside the release; a report holds raw facts").at(place));
     }
-    check_outside_releases(path).map_err(|error| error.at(&place))?;
     if path.file_name().is_some_and(|name| folder.join(name) == of.private()) {
         return Err(Error::policy("is the place of the private record; choose another name").at(place));
     }

@@ -44,7 +44,9 @@ pub(crate) fn local_path(argument: impl AsRef<Path>) -> Result<PathBuf> {
 
 /// Returns the scheme of an address; `None` for a path, also for one that begins with a drive (`C://`).
 fn scheme_of(argument: &str) -> Option<&str> {
-    let (scheme, _) = argument.split_once("://")?;
+    // The engine reads `file:/x` as an address, too.
+    let is_short = argument.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("file:/"));
+    let (scheme, _) = argument.split_once(if is_short { ":/" } else { "://" })?;
     let is_scheme = scheme.len() > 1
         && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
@@ -110,6 +112,7 @@ mod tests {
             ("FILE://LocalHost/data/*.csv", "/data/*.csv"),
             ("file:///a%20b/100%25/%C3%A9%2a%231%3f.csv", "/a b/100%/é*#1?.csv"),
             ("file:///", "/"),
+            ("File:/data/visits.parquet", "/data/visits.parquet"),
         ] {
             assert_eq!(local_path(address).unwrap(), Path::new(path), "{address}");
         }

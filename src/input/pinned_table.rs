@@ -62,25 +62,41 @@ impl PinnedTable {
         Ok(())
     }
 
-    /// Checks that the engine, which lists the folder of a partitioned table by itself, reads the files of the table
-    /// and no others.
+    /// Checks that the engine, which lists the folder of a partitioned table by itself, reads all files of the table and no
+    /// others.
     ///
     /// # Errors
     /// A data error that names a file.
     pub(crate) async fn check_files(&self, session: &dyn Session) -> Result<()> {
         let plan =
             self.table.scan(session, None, &[], None).await.context("listing the files of the table")?;
-        let read = files_of_plan(plan.as_ref());
-        let known = self.files.iter().map(PinnedFile::url).collect::<Result<BTreeSet<_>>>()?;
-        let (what, url) = match (known.difference(&read).next(), read.difference(&known).next()) {
-            (None, None) => return Ok(()),
-            (Some(left_out), _) => ("would be left out by", left_out),
-            (None, Some(other)) => {
-                ("is hidden by its name (`_`, `.`) or a folder's, and would be read by", other)
+        let read = self.known_files_of(plan.as_ref())?;
+        match self.files.iter().find(|file| file.url().is_ok_and(|url| !read.contains(&url))) {
+            None => Ok(()),
+            Some(file) => {
+                let why = "an external table with partition folders would leave it out; name the folder above all of them, and \
+                           move files of other folders away";
+                Err(Error::data(why).at(file.place()))
             }
-        };
-        let why = format!("it {what} an external table with partition folders; move it away");
-        Err(Error::data(why).at(format!("input file {}", url.to_file_path().unwrap_or_default().display())))
+        }
+    }
+
+    /// Returns the addresses of the files that a plan reads, all of which must be of the table.
+    ///
+    /// # Errors
+    /// A data error that names another one.
+    fn known_files_of(&self, plan: &dyn ExecutionPlan) -> Result<BTreeSet<Url>> {
+        let read = files_of_plan(plan);
+        let known = self.files.iter().map(PinnedFile::url).collect::<Result<BTreeSet<_>>>()?;
+        match read.difference(&known).next() {
+            None => Ok(read),
+            Some(other) => {
+                let path = other.to_file_path().unwrap_or_default();
+                let why = "it is hidden by its name (`_`, `.`) or a folder's, or appeared after the table was opened, and the engine \
+                           would read it; move it away";
+                Err(Error::data(why).at(format!("input file {}", path.display())))
+            }
+        }
     }
 }
 
@@ -145,7 +161,9 @@ impl TableProvider for PinnedTable {
         limit: Option<usize>,
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
         self.check_unchanged().map_err(into_engine)?;
-        self.table.scan(session, projection, filters, limit).await
+        let plan = self.table.scan(session, projection, filters, limit).await?;
+        self.known_files_of(plan.as_ref()).map_err(into_engine)?;
+        Ok(plan)
     }
     async fn insert_into(
         &self,

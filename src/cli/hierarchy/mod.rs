@@ -170,11 +170,11 @@ fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
     if is_table(&path.to_string_lossy()) {
         return Err(Error::policy("a hierarchy is written as CSV; choose a name such as zip.csv"));
     }
+    check_outside_releases(path)?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if !folder.is_none_or(Path::is_dir) || path.file_name().is_none() {
         return Err(Error::data("expected the name of a file in a folder that exists"));
     }
-    check_outside_releases(path)?;
     let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(()) };
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     match real(path).is_some_and(|to| input.files.iter().any(|file| real(&file.path).as_ref() == Some(&to))) {

@@ -124,12 +124,12 @@ fn among(of: &Expr, texts: &[Expr], is_negated: bool, schema: &DFSchema) -> Opti
 /// text is no moment.
 fn in_unit_of(of: &Expr, text: &Expr, schema: &DFSchema) -> Option<Moment> {
     let data_type = of.get_type(schema).ok()?;
-    let DataType::Timestamp(unit, zone) = &data_type else { return None };
-    let step = match unit {
-        TimeUnit::Second => 1_000_000_000,
-        TimeUnit::Millisecond => 1_000_000,
-        TimeUnit::Microsecond => 1_000,
-        TimeUnit::Nanosecond => return None,
+    let (step, zone) = match &data_type {
+        DataType::Timestamp(TimeUnit::Second, zone) => (1_000_000_000, zone.as_ref()),
+        DataType::Timestamp(TimeUnit::Millisecond, zone) => (1_000_000, zone.as_ref()),
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => (1_000, zone.as_ref()),
+        DataType::Date32 => (NANOSECONDS_OF_DAY, None),
+        _ => return None,
     };
     let text = match text {
         Expr::Literal(ScalarValue::Null, _) => {
@@ -148,9 +148,23 @@ fn in_unit_of(of: &Expr, text: &Expr, schema: &DFSchema) -> Option<Moment> {
         }
         _ => return None,
     };
-    let is_whole = string_to_datetime(&Utc, text).ok()?.nanosecond() % step == 0;
+    let read = string_to_datetime(&Utc, text).ok()?;
+    let of_day = u64::from(read.num_seconds_from_midnight()) * 1_000_000_000 + u64::from(read.nanosecond());
+    let is_whole = of_day.is_multiple_of(step) && !is_finer_than_nanoseconds(text);
+    if data_type == DataType::Date32 {
+        let days = read.date_naive().signed_duration_since(NaiveDate::default()).num_days();
+        return Some(Moment { value: ScalarValue::Date32(Some(i32::try_from(days).ok()?)), is_whole });
+    }
     let read = cast(&StringArray::from(vec![text]), &data_type).ok().filter(|read| read.is_valid(0))?;
     Some(Moment { value: ScalarValue::try_from_array(&read, 0).ok()?, is_whole })
+}
+
+const NANOSECONDS_OF_DAY: u64 = 86_400_000_000_000;
+
+/// Returns whether a text has digits other than 0 behind nanoseconds, which are cut off.
+fn is_finer_than_nanoseconds(text: &str) -> bool {
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    fraction.chars().take_while(char::is_ascii_digit).skip(9).any(|digit| digit != '0')
 }
 
 /// Returns whether a text says its own time zone: it is one moment wherever it is read.

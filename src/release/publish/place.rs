@@ -25,13 +25,19 @@ pub(crate) fn is_of_release(folder: &Path) -> bool {
     folder.ancestors().any(|folder| folder.join(RECORD).is_file())
 }
 
-/// Checks that a file is not written into the folder of a release.
+/// Checks that a file that a user names is not written into the folder of a release.
 ///
 /// # Errors
 /// A policy error if it would be.
+#[cfg(feature = "cli")]
 pub(crate) fn check_outside_releases(file: &Path) -> Result<()> {
-    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !fs::canonicalize(folder).is_ok_and(|folder| is_of_release(&folder)) {
+    // The folder itself may be missing.
+    let above = file.ancestors().skip(1).map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let nearest = above.filter_map(|folder| fs::canonicalize(folder).ok()).next();
+    if !nearest.is_some_and(|folder| is_of_release(&folder)) {
         return Ok(());
     }
     Err(Error::policy(
