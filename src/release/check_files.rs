@@ -74,7 +74,7 @@ pub(super) fn check_table(
 ) -> Result<bool> {
     let (folder, parts) = (table.path(out), table.parts());
     if table.rows != parts.iter().map(|part| part.rows).sum::<u64>() {
-        return Err(refused("the record contradicts itself on the rows of a table"));
+        return Err(refused("the number of rows or classes differs from the record"));
     }
     check_files(&folder, &parts, schema, footer, &public.tool)?;
     check_bytes(run, &folder, &table.files, schema.clone(), footer, &public.tool)
