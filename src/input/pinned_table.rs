@@ -8,7 +8,6 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Constraints;
 use datafusion::datasource::TableType;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
 use datafusion::datasource::source::DataSourceExec;
@@ -35,6 +34,8 @@ pub(crate) struct PinnedTable {
     pub(crate) files: Vec<PinnedFile>,
     /// Where they were found: paths, addresses and globs.
     pub(crate) locations: Vec<String>,
+    /// Whether the engine lists the files at each scan by itself, as it does where folders are partitions.
+    pub(crate) is_listed_by_engine: bool,
 }
 
 impl PinnedTable {
@@ -62,12 +63,14 @@ impl PinnedTable {
         Ok(())
     }
 
-    /// Checks that the engine, which lists the folder of a partitioned table by itself, reads all files of the table and no
-    /// others.
+    /// Checks that the engine reads all files of the table and no others, where it lists them by itself.
     ///
     /// # Errors
     /// A data error that names a file.
     pub(crate) async fn check_files(&self, session: &dyn Session) -> Result<()> {
+        if !self.is_listed_by_engine {
+            return Ok(());
+        }
         let plan =
             self.table.scan(session, None, &[], None).await.context("listing the files of the table")?;
         let read = self.known_files_of(plan.as_ref())?;
@@ -81,10 +84,10 @@ impl PinnedTable {
         }
     }
 
-    /// Returns the addresses of the files that a plan reads, all of which must be of the table.
+    /// Checks that a plan reads only files of the table; returns their addresses.
     ///
     /// # Errors
-    /// A data error that names another one.
+    /// A data error that names a file of another origin.
     fn known_files_of(&self, plan: &dyn ExecutionPlan) -> Result<BTreeSet<Url>> {
         let read = files_of_plan(plan);
         let known = self.files.iter().map(PinnedFile::url).collect::<Result<BTreeSet<_>>>()?;
@@ -119,7 +122,8 @@ fn files_of_plan(plan: &dyn ExecutionPlan) -> BTreeSet<Url> {
 impl Input {
     /// Pins a table of the files of this input.
     pub(super) fn pin(&self, table: Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
-        Arc::new(PinnedTable { table, files: self.files.clone(), locations: vec![self.argument.clone()] })
+        let (files, locations) = (self.files.clone(), vec![self.argument.clone()]);
+        Arc::new(PinnedTable { table, files, locations, is_listed_by_engine: false })
     }
 
     /// Reads the input like [`table`](Self::table) as a pinned table, with text columns as they are.
@@ -141,10 +145,6 @@ impl TableProvider for PinnedTable {
         self.table.table_type()
     }
 
-    fn constraints(&self) -> Option<&Constraints> {
-        self.table.constraints()
-    }
-
     fn get_table_definition(&self) -> Option<&str> {
         self.table.get_table_definition()
     }
@@ -162,9 +162,12 @@ impl TableProvider for PinnedTable {
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
         self.check_unchanged().map_err(into_engine)?;
         let plan = self.table.scan(session, projection, filters, limit).await?;
-        self.known_files_of(plan.as_ref()).map_err(into_engine)?;
+        if self.is_listed_by_engine {
+            self.known_files_of(plan.as_ref()).map_err(into_engine)?;
+        }
         Ok(plan)
     }
+
     async fn insert_into(
         &self,
         _: &dyn Session,

@@ -170,6 +170,11 @@ impl Policy {
             .map(|(name, role)| (name.as_str(), *role))
     }
 
+    /// Returns the quasi-identifiers in the order of the released columns, by their places in `quasi`.
+    pub fn released_quasi(&self) -> impl Iterator<Item = usize> {
+        self.released().filter_map(|(name, _)| self.quasi_index(name))
+    }
+
     /// Returns the column whose distinct values are counted as individuals; without one, rows are
     /// counted.
     pub fn individual(&self) -> Option<&str> {

@@ -73,10 +73,10 @@ pub(super) fn check_table(
     footer: &[(String, String)],
 ) -> Result<bool> {
     let (folder, parts) = (table.path(out), table.parts());
+    check_files(&folder, &parts, schema, footer, &public.tool)?;
     if table.rows != parts.iter().map(|part| part.rows).sum::<u64>() {
         return Err(refused("the number of rows or classes differs from the record"));
     }
-    check_files(&folder, &parts, schema, footer, &public.tool)?;
     check_bytes(run, &folder, &table.files, schema.clone(), footer, &public.tool)
 }
 
@@ -177,6 +177,18 @@ fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
         created_by: facts.created_by().map(str::to_owned),
     };
     Ok((schema, footer))
+}
+
+/// Reads the rows of each table of the release at `out` as they were written.
+///
+/// # Errors
+/// A data error when a file cannot be read.
+pub(super) fn read_tables(
+    session: &SessionContext,
+    out: &Path,
+    public: &PublicRecord,
+) -> Result<Vec<DataFrame>> {
+    public.tables.iter().map(|table| read_parts(session, &table.path(out), &table.parts())).collect()
 }
 
 /// Reads the rows of a release as they were written: text without encodings, floats bit by bit.

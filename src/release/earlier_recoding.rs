@@ -277,7 +277,7 @@ fn apply_classes(
     assignment: &str,
     budget: &Arc<dyn Budget>,
 ) -> Result<Applied> {
-    let quasi: Vec<usize> = policy.released().filter_map(|(name, _)| policy.quasi_index(name)).collect();
+    let quasi: Vec<usize> = policy.released_quasi().collect();
     let bytes = STANDARD.decode(assignment).map_err(|_| no_recoding())?;
     let hierarchies = quasi.iter().map(|at| policy.quasi[*at].hierarchy.clone()).collect();
     let earlier = Assignment::read(bytes.into(), hierarchies, LinesShow::Regions(policy.ends), budget)?;

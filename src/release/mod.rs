@@ -193,7 +193,7 @@ async fn release_by(
         duplicates,
     };
 
-    let (method, mut outcome) = tokio::task::block_in_place(|| match earlier {
+    let (method, outcome) = tokio::task::block_in_place(|| match earlier {
         None => search(run, policy, &classes, 1).map(|(method, outcome)| (method.to_owned(), outcome)),
         Some(record) => {
             Ok((record.search.method.clone(), earlier_recoding::apply_again(run, &loaded, &classes, record)?))
@@ -205,8 +205,6 @@ async fn release_by(
     let of_centroids = of_centroids.transpose()?.unwrap_or_default();
     let mut notices = unseen_values(policy, &classes);
     notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));
-    // Frees the other methods' recodings.
-    outcome.best.truncate(1);
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);
     let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);
     let made = write_and_verify(run, &loaded, classes, outcome, again, &mut files).await?;

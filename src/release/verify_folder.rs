@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use datafusion::prelude::DataFrame;
-
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::infer_types::Typing;
@@ -13,7 +11,7 @@ use crate::input::{Input, open_typed};
 use crate::method::ReleaseKind;
 use crate::model::{Counted, Quantity, Requirement};
 use crate::policy::{Files, FilesAndTrees, PolicySpec};
-use crate::release::check_files::{check_folders, check_listing, check_table, read_parts};
+use crate::release::check_files::{check_folders, check_listing, check_table, read_tables};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
 use crate::release::kind::{Extent, Judged, Records, kind_of};
@@ -171,11 +169,7 @@ async fn against(
         let method = &policy.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }
-    let written = public.tables.iter().map(|table| {
-        let (folder, parts) = (table.path(out), table.parts());
-        read_parts(&loaded.session, &folder, &parts)
-    });
-    let written: Vec<DataFrame> = written.collect::<Result<_>>()?;
+    let written = read_tables(&loaded.session, out, public)?;
     let records = Records { public, private, written: &written };
     let content = kind_of(policy.kind).read(policy, loaded.schema(), &records).await?;
     if content.tables.len() != public.tables.len() {

@@ -102,8 +102,8 @@ pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTa
         table.options.entry(LOOKED_AT.to_owned()).or_insert(rows);
     }
     let locations = table.locations.clone();
-    let of_partition = |file: &PinnedFile| file.path.ancestors().skip(1).any(is_partition);
-    let has_partitions = !table.table_partition_cols.is_empty() || files.iter().any(of_partition);
+    let is_in_partition = |file: &PinnedFile| file.path.ancestors().skip(1).any(is_partition);
+    let has_partitions = !table.table_partition_cols.is_empty() || files.iter().any(is_in_partition);
     if !files.is_empty() && !has_partitions {
         let urls = files.iter().map(|file| Ok(file.url()?.into()));
         table.locations = urls.collect::<Result<_>>()?;
@@ -114,11 +114,13 @@ pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTa
         return Ok(String::new());
     }
     let infers = KanonOptions::of(session.state().config().options()).csv_types == CsvTypes::Infer;
-    let pinned = pin(session, &name, files, locations, has_texts && infers).await;
-    if pinned.is_err() {
+    let opened = session.table_provider(name.clone()).await.opening()?;
+    let pinned = PinnedTable { table: opened, files, locations, is_listed_by_engine: has_partitions };
+    let told = register(session, &name, pinned, has_texts && infers).await;
+    if told.is_err() {
         session.deregister_table(name).asking()?;
     }
-    pinned
+    told
 }
 
 /// The option for the rows by which the engine chooses types.
@@ -197,20 +199,17 @@ fn csv_of(options: &HashMap<String, String>) -> Option<CsvOptions> {
     Some(csv)
 }
 
-/// Pins a table to its files. A table of texts whose types are to be found becomes a view with the types of all its
-/// cells; returns the note on that.
-async fn pin(
+/// Registers a pinned table in place of the engine's. A table of texts whose types are to be found becomes a view with the
+/// types of all its cells; returns the note on that.
+async fn register(
     session: &SessionContext,
     name: &TableReference,
-    files: Vec<PinnedFile>,
-    locations: Vec<String>,
+    pinned: PinnedTable,
     finds_types: bool,
 ) -> Result<String> {
     let begun = Instant::now();
-    let table = session.table_provider(name.clone()).await.opening()?;
-    one_name_each(&table.schema())?;
-    let bytes = files.iter().map(|file| file.bytes).sum();
-    let pinned = PinnedTable { table, files, locations };
+    one_name_each(&pinned.schema())?;
+    let bytes = pinned.files.iter().map(|file| file.bytes).sum();
     pinned.check_files(&session.state()).await?;
     let pinned: Arc<dyn TableProvider> = Arc::new(pinned);
     let (table, told) = if finds_types {

@@ -13,7 +13,7 @@ use datafusion::prelude::DataFrame;
 use crate::class::{Budget, ClassTable, EvaluatedClasses, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
-use crate::generalize::Generalizer;
+use crate::generalize::{AsIs, Generalizer};
 use crate::input::Loaded;
 use crate::input::population::PopulationTable;
 use crate::policy::Policy;
@@ -129,9 +129,18 @@ fn column_records(policy: &Policy, schema: &Schema) -> Result<Vec<ColumnRecord>>
     columns.collect()
 }
 
-/// Returns the quasi-identifiers in the order of the released columns, by their places in the policy.
-pub(super) fn released_quasi(policy: &Policy) -> impl Iterator<Item = usize> + '_ {
-    policy.released().filter_map(|(name, _)| policy.quasi_index(name))
+/// Returns a finer generalization of each quasi-identifier that has one: `level` says its level, by the place in the policy.
+pub(super) fn finer(policy: &Policy, level: impl Fn(usize) -> Option<usize>) -> Vec<Finer> {
+    let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
+        let quasi = policy.quasi_index(name)?;
+        Some((index, Arc::clone(policy.quasi[quasi].hierarchy.levels().get(level(quasi)?)?)))
+    });
+    columns.collect()
+}
+
+/// Returns what stands for the labels of each quasi-identifier where classes show texts of their own.
+pub(super) fn as_shown(policy: &Policy) -> Vec<Arc<dyn Generalizer>> {
+    policy.quasi.iter().map(|_| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>).collect()
 }
 
 /// Returns the rows of the only table: what the class of each shows, and its other columns. Those of classes that are not
@@ -240,7 +249,7 @@ impl ClassesJudge {
     /// resolved for the verification.
     fn expected<'a>(&self, policy: &'a Policy, budget: &Arc<dyn Budget>) -> Result<Expected<'a>> {
         let assignment = self.assignment.as_ref().map(|assigned| {
-            let hierarchies = released_quasi(policy).map(|index| policy.quasi[index].hierarchy.clone());
+            let hierarchies = policy.released_quasi().map(|index| policy.quasi[index].hierarchy.clone());
             let lines_show = policy.centroid.map_or(LinesShow::Regions(policy.ends), LinesShow::Centroids);
             let lines = assigned.lines.clone();
             let mut assignment = Assignment::read(lines, hierarchies.collect(), lines_show, budget)?;

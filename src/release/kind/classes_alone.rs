@@ -7,12 +7,12 @@ use arrow::datatypes::Schema;
 use crate::engine::{Rules, Run};
 use crate::error::Result;
 use crate::model::{Requirement, SensitiveColumn};
-use crate::release::check_files::{check_bytes, check_files, footer_of, read_parts};
+use crate::release::check_files::{check_table, footer_of, read_parts};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
 use crate::release::kind::Judged;
 use crate::release::publish::order;
-use crate::release::publish::record::{FileRecord, PublicRecord, TableRecord, models_text};
+use crate::release::publish::record::{PublicRecord, models_text};
 use crate::release::publish::write::{self, Part};
 use crate::release::released_schema::{GENERALIZED, field_label, labelled_field};
 use crate::release::verify_folder::recorded_models;
@@ -23,15 +23,20 @@ use crate::verify::expected::preferences_of;
 use crate::verify::noise::check_shown;
 use crate::verify::{Expected, verify};
 
-/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
+/// Judges rows by themselves: the models of the record, which are `requirements`, on the classes of its quasi-identifiers. Where
 /// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows) them
 /// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
-pub(super) async fn judge_alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<(Judged, bool)> {
-    let (models, parts) = (recorded_models(public)?, &parts_of(public));
-    let mechanism = check_record::check_noise(public, &models)?;
-    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
-    check_files(out, parts, &schema, &footer, &public.tool)?;
-    let with_bytes = check_bytes(run, out, files_of(public), schema.clone(), &footer, &public.tool)?;
+pub(super) async fn judge_alone(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    requirements: &[Requirement],
+) -> Result<(Judged, bool)> {
+    let mechanism = check_record::check_noise(public, requirements)?;
+    let table = public.tables.first().ok_or_else(|| refused("the record lists no file"))?;
+    let parts = &table.parts();
+    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(requirements)));
+    let with_bytes = check_table(run, out, public, table, &schema, &footer)?;
     let session = run.resources.session(Rules::new())?;
     let written = read_parts(&session, out, parts)?;
     if let Some(mechanism) = &mechanism {
@@ -53,7 +58,7 @@ pub(super) async fn judge_alone(run: &Run<'_>, out: &Path, public: &PublicRecord
             Requirement::new(model, requirement.sensitive.map(as_they_are)).over(requirement.quasi)
         })
     };
-    let models: Vec<Option<Requirement>> = models.into_iter().map(bounding).collect();
+    let models: Vec<Option<Requirement>> = recorded_models(public)?.into_iter().map(bounding).collect();
     let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
     let models: Vec<Requirement> = models.into_iter().flatten().collect();
     let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
@@ -71,7 +76,6 @@ pub(super) async fn judge_alone(run: &Run<'_>, out: &Path, public: &PublicRecord
     let mut reached = std::mem::take(&mut verified.reached).into_iter();
     let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
     verified.reached = judged.into_iter().map(of_model).collect();
-    let requirements = &recorded_models(public)?;
     let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
     let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
     if public.individuals.is_none() {
@@ -85,15 +89,6 @@ pub(super) async fn judge_alone(run: &Run<'_>, out: &Path, public: &PublicRecord
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
     let classes = verified.sizes.classes();
     Ok((Judged { verified, classes, unique, sufficient, as_is: Vec::new() }, with_bytes))
-}
-
-/// Returns the files of the only table.
-fn files_of(public: &PublicRecord) -> &[FileRecord] {
-    public.tables.first().map_or(&[], |table| &table.files)
-}
-
-fn parts_of(public: &PublicRecord) -> Vec<Part> {
-    public.tables.first().map(TableRecord::parts).unwrap_or_default()
 }
 
 /// Returns the schema of the record's columns, with the types of the first file.

@@ -19,13 +19,14 @@ use crate::policy::Policy;
 use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
 use crate::release::kind::classes::{
-    ClassesJudge, KeptClasses, check_not_empty, content, in_order, released_quasi, rows,
+    ClassesJudge, KeptClasses, check_not_empty, content, finer, in_order, rows,
 };
-use crate::release::kind::{Content, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding};
+use crate::release::kind::{
+    Content, Kind, Records, ReleasePlan, SearchResult, Secret, only_table, wrong_recoding,
+};
 use crate::release::publish::record::{LevelRecord, RecodingRecord};
 use crate::release::released_labels::released_labels;
 use crate::release::released_schema::released_schema;
-use crate::verify::as_is::Finer;
 
 /// The row of this kind.
 pub(super) struct Levels;
@@ -62,6 +63,7 @@ impl Kind for Levels {
 
     /// The generalizers are padded as the released labels require.
     async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
+        let output = only_table(records.written.to_vec())?;
         let (mut levels, mut generalizers) = (Vec::new(), Vec::new());
         for quasi in &policy.quasi {
             let level = records.public.recoding.level(&quasi.name).map(|recorded| recorded.level);
@@ -69,10 +71,7 @@ impl Kind for Levels {
                 refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
             })?;
             let generalizer = &quasi.hierarchy.levels()[level];
-            let labels = match records.written {
-                [output] => released_labels(output, &quasi.name).await?,
-                _ => None,
-            };
+            let labels = released_labels(&output, &quasi.name).await?;
             let padded = labels.and_then(|labels| generalizer.with_label_width(&labels));
             generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
             levels.push(level);
@@ -88,9 +87,13 @@ fn content_of(
     generalizers: Vec<Arc<dyn Generalizer>>,
 ) -> Result<Content> {
     let columns =
-        released_quasi(policy).map(|at| LevelRecord::of(&policy.quasi[at], levels[at], &*generalizers[at]));
+        policy.released_quasi().map(|at| LevelRecord::of(&policy.quasi[at], levels[at], &*generalizers[at]));
     let recoding = RecodingRecord::Levels(columns.collect());
-    let judge = ClassesJudge { finer: finer(policy, levels), generalizers, assignment: None };
+    let judge = ClassesJudge {
+        finer: finer(policy, |quasi| levels.get(quasi)?.checked_sub(1)),
+        generalizers,
+        assignment: None,
+    };
     content(policy, schema, recoding, Box::new(judge))
 }
 
@@ -103,16 +106,6 @@ pub fn schema(policy: &Policy, input: &Schema, generalizers: &[Arc<dyn Generaliz
     let fields: Vec<(DataType, Descriptor)> =
         all.map(|(quasi, level)| (quasi.hierarchy.output_type().clone(), level.descriptor())).collect();
     Ok(Arc::new(released_schema(policy, input, &fields)?))
-}
-
-/// Returns for each generalized quasi-identifier the level below the released one.
-fn finer(policy: &Policy, levels: &[usize]) -> Vec<Finer> {
-    let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
-        let quasi = policy.quasi_index(name)?;
-        let level = levels.get(quasi)?.checked_sub(1)?;
-        Some((index, Arc::clone(policy.quasi[quasi].hierarchy.levels().get(level)?)))
-    });
-    columns.collect()
 }
 
 /// Returns the generalizers and the kept classes of an evaluated node. Labels are padded for the kept classes alone, so that

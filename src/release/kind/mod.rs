@@ -91,9 +91,9 @@ pub(super) trait Kind: Sync {
         run: &Run<'_>,
         out: &Path,
         public: &PublicRecord,
-        _models: &[Requirement],
+        models: &[Requirement],
     ) -> Result<(Judged, bool)> {
-        classes_alone::judge_alone(run, out, public).await
+        classes_alone::judge_alone(run, out, public, models).await
     }
 }
 

@@ -18,7 +18,7 @@ use datafusion::prelude::DataFrame;
 use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
-use crate::generalize::{AsIs, Centroid, Generalizer, Value};
+use crate::generalize::{Centroid, Value};
 use crate::input::Loaded;
 use crate::method::Recoding;
 use crate::method::microaggregation::dp_centroids::Clusters;
@@ -27,7 +27,7 @@ use crate::plural::grouped;
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::ClassKeys;
-use crate::release::kind::classes::{KeptClasses, content, expected, in_order, labelled, released_quasi};
+use crate::release::kind::classes::{KeptClasses, as_shown, content, expected, in_order, labelled};
 use crate::release::kind::ordered_rows::ordered_rows;
 use crate::release::kind::{
     Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows,
@@ -101,7 +101,7 @@ fn content_of(
     key: NoiseKey,
 ) -> Result<Content> {
     let noise = NoiseRecord::all(&mechanism, rows)?;
-    let columns = released_quasi(policy).map(|at| CentroidColumn {
+    let columns = policy.released_quasi().map(|at| CentroidColumn {
         // The type of a CSV column follows from its values, and what is public must not.
         value_type: DataType::Float64.to_string(),
         noise: noise.get(at).cloned(),
@@ -137,9 +137,8 @@ impl Judge for NoiseJudge {
             individual: policy.individual(),
         };
         let rows = means.verify(&budget, run.stop).await?;
-        let texts: Vec<Arc<dyn Generalizer>> =
-            policy.quasi.iter().map(|_| Arc::new(AsIs { text: true }) as _).collect();
-        let alone = Expected { individual: None, suppression_limit: None, ..expected(policy, &texts)? };
+        let expected = expected(policy, &as_shown(policy))?;
+        let alone = Expected { individual: None, suppression_limit: None, ..expected };
         let output = as_texts(output, &policy.written_columns())?;
         let verified = verify(session, output, None, &alone, run.stop).await?;
         if verified.rows != rows {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use crate::class::{Budget, ClassTable, EvaluatedRegions, Held, ReleasedClasses, ShownColumn};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
-use crate::generalize::{AsIs, Descriptor, Generalizer, text_forms};
+use crate::generalize::{Descriptor, text_forms};
 use crate::input::Loaded;
 use crate::measure::granularity;
 use crate::measure::utility::Utility;
@@ -24,7 +24,7 @@ use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
 use crate::release::interval_columns::with_ends_included;
 use crate::release::kind::classes::{
-    AssignedLines, ClassesJudge, KeptClasses, check_not_empty, content, in_order, released_quasi, rows,
+    AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, in_order, rows,
     written,
 };
 use crate::release::kind::{Content, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding};
@@ -33,7 +33,6 @@ use crate::release::publish::record::{
 };
 use crate::release::publish::write_assignment::{self, Texts};
 use crate::release::released_schema::released_schema;
-use crate::verify::as_is::Finer;
 
 const DOING: &str = "labelling the kept classes";
 
@@ -86,11 +85,11 @@ impl Kind for Regions {
 }
 
 fn content_of(policy: &Policy, schema: SchemaRef, assigned: AssignedLines) -> Result<Content> {
-    let generalizers = policy.quasi.iter().map(|_| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
+    // Values themselves are finer than what classes show.
     let judge = ClassesJudge {
-        generalizers: generalizers.collect(),
+        generalizers: as_shown(policy),
         assignment: Some(assigned),
-        finer: values(policy),
+        finer: finer(policy, |_| Some(0)),
     };
     content(policy, schema, recoding(policy), Box::new(judge))
 }
@@ -107,7 +106,7 @@ pub(super) fn schema(policy: &Policy, input: &Schema) -> Result<SchemaRef> {
 
 /// Returns what the public record says of the classes.
 fn recoding(policy: &Policy) -> RecodingRecord {
-    let quasi = released_quasi(policy).map(|at| &policy.quasi[at]);
+    let quasi = policy.released_quasi().map(|at| &policy.quasi[at]);
     if let Some(centroid) = policy.centroid {
         return RecodingRecord::Centroids(quasi.map(|quasi| CentroidColumn::of(quasi, centroid)).collect());
     }
@@ -122,15 +121,6 @@ fn recoding(policy: &Policy) -> RecodingRecord {
         }
     };
     RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
-}
-
-/// Returns the values of each quasi-identifier as its finer generalization.
-fn values(policy: &Policy) -> Vec<Finer> {
-    let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
-        let quasi = &policy.quasi[policy.quasi_index(name)?];
-        Some((index, Arc::clone(quasi.hierarchy.levels().first()?)))
-    });
-    columns.collect()
 }
 
 /// Returns the assignment and the kept classes of evaluated regions. Kept classes that show the same text are one.
@@ -218,7 +208,7 @@ fn assignment_of(
 ) -> Result<Bytes> {
     let kept: BooleanArray = class_of_base.iter().map(|class| Some(class.is_some())).collect();
     let (mut values, mut shown) = (Vec::new(), Vec::new());
-    for at in released_quasi(policy) {
+    for at in policy.released_quasi() {
         let codes = (0..table.base().len()).map(|base| table.code(table.base(), base, at));
         let texts: ArrayRef = Arc::new(text_forms(table.columns()[at].level(0).labels())?);
         let texts = cast(&texts, &DataType::Utf8).context(DOING)?;

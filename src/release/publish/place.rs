@@ -31,13 +31,8 @@ pub(crate) fn is_of_release(folder: &Path) -> bool {
 /// A policy error if it would be.
 #[cfg(feature = "cli")]
 pub(crate) fn check_outside_releases(file: &Path) -> Result<()> {
-    // The folder itself may be missing.
-    let above = file.ancestors().skip(1).map(|folder| match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    });
-    let nearest = above.filter_map(|folder| fs::canonicalize(folder).ok()).next();
-    if !nearest.is_some_and(|folder| is_of_release(&folder)) {
+    // A path that cannot be made absolute cannot be written either.
+    if !absolute("", file).is_ok_and(|file| file.parent().is_some_and(is_of_release)) {
         return Ok(());
     }
     Err(Error::policy(

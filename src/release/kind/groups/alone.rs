@@ -10,7 +10,7 @@ use crate::engine::{PoolBudget, Rules, Run};
 use crate::error::{Error, Result};
 use crate::method::anatomy::{COLUMNS, check_models};
 use crate::model::{Requirement, values_needed};
-use crate::release::check_files::{check_table, footer_of, read_parts};
+use crate::release::check_files::{check_table, footer_of, read_tables};
 use crate::release::check_record::refused;
 use crate::release::kind::Judged;
 use crate::release::kind::groups::{group_tables, judged};
@@ -25,17 +25,13 @@ use crate::role::Role;
 ///
 /// # Errors
 /// An unmet error when they contradict each other.
-pub(super) fn check_record(
-    out: &Path,
-    public: &PublicRecord,
-    models: &[Requirement],
-) -> Result<[SchemaRef; 2]> {
+pub(super) fn check_record(out: &Path, public: &PublicRecord, models: &[Requirement]) -> Result<()> {
     let groups = groups_of(public)?;
     let sensitive = check_models(models).map_err(refused)?;
     if sensitive.name() != groups.sensitive || groups.l != values_needed(models) {
         return Err(refused("the record contradicts itself on how frequent a sensitive value may be"));
     }
-    schemas(out, public, groups)
+    schemas(out, public, groups).map(drop)
 }
 
 fn groups_of(public: &PublicRecord) -> Result<&GroupsRecord> {
@@ -45,7 +41,7 @@ fn groups_of(public: &PublicRecord) -> Result<&GroupsRecord> {
     }
 }
 
-/// Judges the release at `out`, which has these models, by itself; returns also whether its files are what this version
+/// Judges the release at `out`, which has these models and whose record is checked, by itself; returns also whether its files are what this version
 /// writes.
 ///
 /// # Errors
@@ -56,7 +52,8 @@ pub(super) async fn judge_alone(
     public: &PublicRecord,
     models: &[Requirement],
 ) -> Result<(Judged, bool)> {
-    let schemas = check_record(out, public, models)?;
+    let groups = groups_of(public)?;
+    let schemas = schemas(out, public, groups)?;
     let mut with_bytes = true;
     let footers = [Vec::new(), write::footer(&models_text(models))];
     for ((table, schema), footer) in public.tables.iter().zip(&schemas).zip(&footers) {
@@ -65,8 +62,7 @@ pub(super) async fn judge_alone(
         order::check(&table.path(out), &table.parts(), &by_group, run.stop)?;
     }
     let session = run.resources.session(Rules::new())?;
-    let written = public.tables.iter().map(|table| read_parts(&session, &table.path(out), &table.parts()));
-    let tables = group_tables(written.collect::<Result<_>>()?, groups_of(public)?, models, None)?;
+    let tables = group_tables(read_tables(&session, out, public)?, groups, models, None)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&session, "verification"));
     let found = tables.verify(None, &budget, run.stop).await?;
     Ok((judged(&tables, found, public.individuals.is_some(), false), with_bytes))

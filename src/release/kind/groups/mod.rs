@@ -68,7 +68,7 @@ impl Kind for Groups {
     }
 
     fn check_record(&self, out: &Path, public: &PublicRecord, models: &[Requirement]) -> Result<()> {
-        alone::check_record(out, public, models).map(drop)
+        alone::check_record(out, public, models)
     }
 
     async fn judge_alone(
@@ -166,8 +166,7 @@ fn sensitive_column(policy: &Policy) -> Result<&str> {
 
 /// Returns the quasi-identifiers of a policy in the order of the released columns.
 fn quasi_names(policy: &Policy) -> Vec<String> {
-    let released = policy.released().map(|(name, _)| name);
-    released.filter(|name| policy.quasi_index(name).is_some()).map(str::to_owned).collect()
+    policy.released_quasi().map(|at| policy.quasi[at].name.clone()).collect()
 }
 
 /// Returns the record of the groups of a policy whose method makes them.
