@@ -18,6 +18,26 @@ pub(crate) fn grouped(n: u64) -> String {
     text
 }
 
+/// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0
+/// or 100.
+#[cfg(feature = "engine")]
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.01 {
+        return "< 0.01 %".to_owned();
+    }
+    if percent > 99.99 && percent < 100.0 {
+        return "> 99.99 %".to_owned();
+    }
+    let decimals = match percent {
+        p if p == p.round() => 0,
+        p if !(1.0..99.0).contains(&p) => 2,
+        p if p < 10.0 => 1,
+        _ => 0,
+    };
+    format!("{percent:.decimals$} %")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

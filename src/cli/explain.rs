@@ -1,24 +1,19 @@
 //! `kanon explain`: what the record of a release says, as a page for people who decide about it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::Done;
 use super::labels_for_all::labels_for_all;
-use super::numbers::{grouped, noise_text, percent, plural, reached, recorded_text, rows};
-use super::recoding_text::level_text;
+use super::numbers::{grouped, percent, plural, reached, recorded_text, rows};
 use crate::engine::Run;
 use crate::error::{Error, Result};
-use crate::generalize::Centroid;
 use crate::input::address::local_path;
 use crate::measure::RISKS;
 use crate::model::{MODELS, delta_presence, k_anonymity};
-use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord,
-    Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
-};
+use crate::release::kind::describe::{Describe, Labels, cell, cells};
+use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, Statement};
 use crate::release::publish::statement::OTHERS;
 use crate::role::Role;
 
@@ -51,7 +46,7 @@ impl Explain {
 }
 
 /// Returns the page of a release; `labels` are those that all values of a column have.
-fn page(out: &str, record: &PublicRecord, labels: &BTreeMap<String, String>) -> String {
+fn page(out: &str, record: &PublicRecord, labels: &Labels) -> String {
     let people = if record.individuals.is_some() { "people" } else { "rows" };
     let mut page = format!("# What `{out}` shows, and what it does not\n\n");
     let counted = match record.individuals {
@@ -61,21 +56,9 @@ fn page(out: &str, record: &PublicRecord, labels: &BTreeMap<String, String>) -> 
         None => format!("{}, each of which counts as a person,", rows(record.rows())),
     };
     let (groups, quasi) = (plural(record.classes, "group", "groups"), cells(record.recoding.columns()));
-    page += &match &record.recoding {
-        RecodingRecord::Groups(of_groups) => {
-            let [rows, values] = TABLES_OF_GROUPS;
-            format!(
-                "The release holds {counted} in {groups}, in two tables. `{rows}` has the columns that an attacker may know, the \
-                 quasi-identifiers, as they are: {quasi}; and the group of each row. `{values}` says how many {people} of each group \
-                 have each value of {}. The record says classes for groups, and individuals for people.\n\n",
-                cell(&of_groups.sensitive)
-            )
-        }
-        _ => format!(
-            "The release holds {counted} in {groups}. A *group* is all rows that look the same in the columns that an attacker may \
-             know, the quasi-identifiers: {quasi}. Other commands and the record say class for group, and individuals for people.\n\n"
-        ),
-    };
+    let shows = record.recoding.describe();
+    let facts = shows.facts();
+    page += &shows.introduction(&counted, &groups, &quasi, people);
     if let Some(day) = record.statement.as_ref().and_then(|statement| statement.released_on.as_ref()) {
         page += &format!("- Released on {day}, as the publisher states.\n");
     }
@@ -96,56 +79,24 @@ fn page(out: &str, record: &PublicRecord, labels: &BTreeMap<String, String>) -> 
              changed the probability of this release by a factor of at most e^{epsilon}. The number of rows is public.\n"
         );
     }
-    if let RecodingRecord::Groups(groups) = &record.recoding {
-        let GroupsRecord { sensitive, l, .. } = groups;
-        page += &format!(
-            "- No value of {} is that of more than 1 in {l} {people} of a group.\n",
-            cell(sensitive)
-        );
+    page += &shows.promise(people).unwrap_or_default();
+    // The sum of several epsilons is told below.
+    if epsilon.is_none() {
+        page += &alone(record, people);
     }
-    page += &alone(record, people);
     if let Some(statement) = &record.statement {
         page += &assertions(statement, record, people);
     }
     page += "\n## What was done to each column\n\n| column | role | what it shows |\n|---|---|---|\n";
     for column in record.columns() {
-        page += &format!(
-            "| {} | {} | {} |\n",
-            cell(&column.name),
-            column.role,
-            shown(column, &record.recoding, labels)
-        );
+        page +=
+            &format!("| {} | {} | {} |\n", cell(&column.name), column.role, shown(column, &*shows, labels));
     }
-    page += match record.recoding {
-        RecodingRecord::Centroids(_) => {
-            "\nAll rows of a group show the same, and nothing says how far their values are from it.\n\n"
-        }
-        RecodingRecord::Groups(_) => {
-            "\nChance decides which row is in which group: only the publisher has the key that tells which row of a group has which \
-             value.\n\n"
-        }
-        RecodingRecord::Levels(_) | RecodingRecord::Regions(_) => {
-            "\n`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
-             suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n"
-        }
-    };
+    page += facts.page.note;
     page += &left_out(record.statement.as_ref());
-    let finds = match record.recoding {
-        RecodingRecord::Centroids(_) => {
-            "can guess that the person is in the group that shows the nearest values; even if that is right, the attacker cannot tell \
-             which of its"
-        }
-        RecodingRecord::Groups(_) => {
-            "finds that person's row, and learns that the person is in the data; but not which of the sensitive values of its group is \
-             that person's. What follows says how easily the row is found, in the set of"
-        }
-        RecodingRecord::Levels(_) | RecodingRecord::Regions(_) => {
-            "finds that person's group, and cannot tell which of its"
-        }
-    };
-    let ends = if record.recoding.makes_groups() { " with the same quasi-identifiers" } else { " it is" };
+    let (finds, found) = (facts.page.finds, facts.page.found);
     page += &format!(
-        "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person {finds} {people}{ends}. Measured in \
+        "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person {finds} {people}{found}. Measured in \
          {people}:\n\n"
     );
     for row in RISKS {
@@ -154,15 +105,11 @@ fn page(out: &str, record: &PublicRecord, labels: &BTreeMap<String, String>) -> 
             let constants = row.parameters.iter().filter_map(|parameter| {
                 parameter.default().map(|constant| format!(" ({} = {constant})", parameter.name))
             });
-            let summary = match record.recoding.makes_groups() {
-                true => in_words(row.doc.summary, people, ["set of equal rows", "sets of equal rows"]),
-                false => in_groups(row.doc.summary, people),
-            };
+            let summary = in_words(row.doc.summary, people, facts.page.set);
             page += &format!("- {value}: {summary}{}\n", constants.collect::<String>());
         }
     }
-    let is_beside =
-        |column: &&ColumnRecord| column.role != Role::Quasi.word() && !record.recoding.makes_groups();
+    let is_beside = |column: &&ColumnRecord| column.role != Role::Quasi.word() && !facts.quasi_as_is;
     let as_is = cells(record.columns().filter(is_beside).map(|column| &column.name));
     if !as_is.is_empty() {
         page += &format!(
@@ -186,7 +133,7 @@ fn page(out: &str, record: &PublicRecord, labels: &BTreeMap<String, String>) -> 
         );
     }
     let in_rows = match record.individuals {
-        Some(_) if record.recoding.makes_groups() => "",
+        Some(_) if facts.quasi_as_is => "",
         Some(_) => {
             " Without the input, `kanon verify`, `kanon risk` and `kanon link` count rows, because no released row says whose it \
              is: their figures differ from those of this page."
@@ -195,11 +142,11 @@ fn page(out: &str, record: &PublicRecord, labels: &BTreeMap<String, String>) -> 
     };
     let bounds_membership = record.models.iter().any(|model| model.model == delta_presence::ROW.doc.name);
     let beyond = if bounds_membership { ", beyond what `delta_presence` bounds" } else { "" };
-    let of_groups = if record.recoding.makes_groups() { NOT_PROMISED_OF_GROUPS } else { "" };
     let not_promised = match epsilon {
         Some(_) => NOT_PROMISED_WITH_NOISE.to_owned(),
         None => {
-            format!("- That nobody learns whether a person is in the data{beyond}{NOT_PROMISED}{of_groups}")
+            let besides = facts.page.not_promised;
+            format!("- That nobody learns whether a person is in the data{beyond}{NOT_PROMISED}{besides}")
         }
     };
     page + "\n## What is not promised\n\n"
@@ -224,16 +171,7 @@ const NOT_PROMISED_WITH_NOISE: &str =
 - That a law is satisfied. Somebody with legal responsibility decides that.
 ";
 
-const NOT_PROMISED_OF_GROUPS: &str = "- Protection against an attacker who infers from other groups which value goes with which quasi-identifiers. A second release puts the
-  same people into other groups, and the two together can give a value away.
-";
-
-/// Returns a summary in the words of the page, where individuals are `people` or rows.
-fn in_groups(summary: &str, people: &str) -> String {
-    in_words(summary, people, ["group", "groups"])
-}
-
-/// The same with these words for a class and for classes.
+/// Returns a summary in the words of the page: for individuals `people` or rows, and these for a class and for classes.
 fn in_words(summary: &str, people: &str, [class, classes]: [&str; 2]) -> String {
     let words = [("classes", classes), ("class", class), ("individuals", people), ("individual", "person")];
     words.iter().fold(summary.to_owned(), |text, (word, ours)| text.replace(word, ours))
@@ -249,18 +187,14 @@ fn promise(model: &ModelRecord, people: &str) -> String {
     format!(
         "- `{}`{of}{over}: {}. Required: {}; the worst group reaches {}{than}.\n",
         model.model,
-        in_groups(summary, people),
+        in_words(summary, people, ["group", "groups"]),
         reached(model.required),
         recorded_text(model)
     )
 }
 
-/// Returns, as a line of a list, that the promises hold for one release of the same people; nothing where noise is
-/// added, whose sum of epsilons is told elsewhere.
+/// Returns, as a line of a list, that the promises hold for one release of the same people.
 fn alone(record: &PublicRecord, people: &str) -> String {
-    if record.recoding.adds_noise() {
-        return String::new();
-    }
     let is_k = |model: &&ModelRecord| model.model == k_anonymity::ROW.doc.name && model.quasi.is_none();
     let smallest = record.models.iter().find(is_k).and_then(|model| model.reached);
     let among = match smallest {
@@ -276,8 +210,7 @@ fn alone(record: &PublicRecord, people: &str) -> String {
 /// Returns what the publisher asserts, as lines of a list.
 fn assertions(statement: &Statement, record: &PublicRecord, people: &str) -> String {
     let limit = limit_text(statement);
-    let holds_all = record.recoding.makes_groups() || record.recoding.adds_noise();
-    let mut lines = match holds_all {
+    let mut lines = match record.recoding.has_row_of_each() {
         true => format!("- None of the {people} is left out.\n"),
         false => format!(
             "- The publisher states that at most {limit} of the {people} are left out because no group can hold them.\n"
@@ -327,99 +260,11 @@ fn left_out(statement: Option<&Statement>) -> String {
 }
 
 /// Returns what a column shows.
-fn shown(column: &ColumnRecord, recoding: &RecodingRecord, labels: &BTreeMap<String, String>) -> String {
+fn shown(column: &ColumnRecord, shows: &dyn Describe, labels: &Labels) -> String {
     let since =
         column.days_since.as_ref().map(|other| format!("days since {}; ", cell(other))).unwrap_or_default();
-    if column.role != Role::Quasi.word() {
-        return since + "every value as it is";
+    match column.role == Role::Quasi.word() {
+        true => since + &shows.column(&column.name, labels),
+        false => since + "every value as it is",
     }
-    let shows = match recoding {
-        RecodingRecord::Levels(levels) => match levels.iter().find(|level| level.column == column.name) {
-            Some(level) => of_level(level, labels.get(&level.column).map(String::as_str)),
-            None => "unknown".to_owned(),
-        },
-        RecodingRecord::Regions(regions) => of_region(&column.name, regions),
-        RecodingRecord::Centroids(_) => recoding.centroid(&column.name).map_or("unknown".into(), of_centroid),
-        RecodingRecord::Groups(_) => "every value as it is".to_owned(),
-    };
-    since + &shows
-}
-
-fn of_level(level: &LevelRecord, label: Option<&str>) -> String {
-    let LevelRecord { column, level: at, of, by } = level;
-    let text = level_text(level, label);
-    let text = text.strip_prefix(column.as_str()).unwrap_or(&text).trim();
-    let (name, argument) = by.parts().into_iter().next().unwrap_or_default();
-    let is_last = by.options.get("side").is_some_and(|side| side == "right");
-    let side = if is_last { "last" } else { "first" };
-    let shows = match name {
-        "as_is" => return "every value as it is".to_owned(),
-        "suppress" => match label {
-            Some(label) => format!("one label for all: {}", cell(label)),
-            None => return "nothing: all values are suppressed".to_owned(),
-        },
-        "date" => format!("the first day of the {argument} (`{text}`)"),
-        "period" => format!("the name of the {argument} (`{text}`)"),
-        "prefix" => format!("the {side} characters, `*` for the others (`{text}`)"),
-        "range" | "bands" => format!("an interval (`{text}`)"),
-        "floor" => format!("the lower end of an interval (`{text}`)"),
-        "clip" => format!("every value, but those beyond a bound are joined (`{text}`)"),
-        _ if by.is_of_merge() && *at == 0 => "every value that many hold; the others are joined".to_owned(),
-        _ => format!("a label of its hierarchy (`{text}`)"),
-    };
-    let joined = by.label_of_merge().map_or(String::new(), |label| joined_as(label));
-    shows + &joined + &format!(": level {at} of {of}, in every row")
-}
-
-fn of_centroid(shown: &CentroidColumn) -> String {
-    let is_moment = ["Date", "Timestamp"].iter().any(|word| shown.value_type.starts_with(word));
-    let shows = match shown.centroid {
-        Centroid::Mean if is_moment => "in each group the mean of its values, rounded down",
-        Centroid::Mean => "in each group the mean of its values, which need not be any of them",
-        Centroid::NoisyMean => "in each group the mean of its values with noise",
-        Centroid::Median => "in each group its lower median, the value of one of its rows",
-        Centroid::Mode => "in each group its most frequent value",
-    };
-    let clip = shown.clip.as_ref().map(|ends| match ends {
-        [Some(low), Some(high)] => {
-            format!("; values below {low} count as {low}, those above {high} as {high}")
-        }
-        [Some(low), None] => format!("; values below {low} count as {low}"),
-        [None, Some(high)] => format!("; values above {high} count as {high}"),
-        [None, None] => String::new(),
-    });
-    let noise = shown.noise.as_ref().map(|noise| format!(", {}", noise_text(noise)));
-    shows.to_owned() + &noise.unwrap_or_default() + &clip.unwrap_or_default()
-}
-
-fn of_region(name: &str, regions: &RegionsRecord) -> String {
-    let region = regions.columns.iter().find(|region| region.column == name);
-    if let Some(columns) = region.and_then(|region| region.written_as.as_ref()) {
-        let columns = cells(columns);
-        return format!(
-            "in each group an interval of its own, in the columns {columns}; an end that is missing is open"
-        );
-    }
-    let shows = match region.map(|region| region.shows) {
-        Some(Regions::Intervals) => "in each group a value or an interval of its own, or `*`",
-        Some(Regions::Labels) => "in each group a value, a set of values or a label of its hierarchy, or `*`",
-        None => "unknown",
-    };
-    shows.to_owned() + &region.and_then(|region| region.joined_as.as_deref()).map_or(String::new(), joined_as)
-}
-
-/// Says what the label of the values that few hold stands for.
-fn joined_as(label: &str) -> String {
-    format!("; {} stands for the values that few hold", cell(label))
-}
-
-/// Writes a name or a label in Markdown, also in a table.
-fn cell(name: &str) -> String {
-    let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let name = name.replace('|', "\\|");
-    if name.contains('`') { format!("``` {name} ```") } else { format!("`{name}`") }
-}
-
-fn cells(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    names.into_iter().map(|name| cell(name.as_ref())).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,5 @@
 //! The one label that a released column shows in every row.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
@@ -9,17 +8,18 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::engine::damaged::unless_it_panics;
 use crate::generalize::{Descriptor, Value};
-use crate::release::publish::record::{LevelRecord, PublicRecord, RecodingRecord};
+use crate::release::kind::describe::Labels;
+use crate::release::publish::record::PublicRecord;
 
 /// Returns the label of each column that shows one label for all values, as its first released row
 /// has it, but for `*` and NULL. The record calls every such column suppressed. None where the rows
 /// cannot be read.
-pub(crate) fn labels_for_all(out: &Path, record: &PublicRecord) -> BTreeMap<String, String> {
-    let RecodingRecord::Levels(levels) = &record.recoding else { return BTreeMap::new() };
-    let is_one = |level: &&LevelRecord| level.by == Descriptor::suppress();
-    let mut names = levels.iter().filter(is_one).map(|level| level.column.as_str()).peekable();
+pub(crate) fn labels_for_all(out: &Path, record: &PublicRecord) -> Labels {
+    let recoding = &record.recoding;
+    let is_one = |name: &&str| recoding.level(name).is_some_and(|level| level.by == Descriptor::suppress());
+    let mut names = recoding.columns().into_iter().filter(is_one).peekable();
     let first = names.peek().and_then(|_| first_row(out, record));
-    let Some(first) = first else { return BTreeMap::new() };
+    let Some(first) = first else { return Labels::new() };
     let label = |name: &str| match Value::read(first.column_by_name(name)?, 0).ok()? {
         Value::Text(label) if label != "*" => Some((name.to_owned(), label)),
         _ => None,

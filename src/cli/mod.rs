@@ -13,7 +13,6 @@ mod list;
 mod names;
 mod numbers;
 mod progress;
-mod recoding_text;
 mod release;
 mod risk;
 mod search;

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use crate::generalize::Descriptor;
 use crate::method::partition::mondrian;
-pub(crate) use crate::plural::{grouped, plural};
+pub(crate) use crate::plural::{grouped, percent, plural};
 pub(crate) use crate::release::nodes_of;
-use crate::release::publish::record::{ModelRecord, NoiseRecord};
+use crate::release::publish::record::ModelRecord;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 use crate::verify::sufficient::Sufficient;
@@ -49,47 +49,9 @@ pub(crate) fn steps_by(method: &str, steps: u64) -> String {
     format!("{steps} by {method}")
 }
 
-/// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0
-/// or 100.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 0.01 {
-        return "< 0.01 %".to_owned();
-    }
-    if percent > 99.99 && percent < 100.0 {
-        return "> 99.99 %".to_owned();
-    }
-    let decimals = match percent {
-        p if p == p.round() => 0,
-        p if !(1.0..99.0).contains(&p) => 2,
-        p if p < 10.0 => 1,
-        _ => 0,
-    };
-    format!("{percent:.decimals$} %")
-}
-
-/// Describes the noise of a mean: `off by 10.4 on average (epsilon 0.5)`.
-pub(crate) fn noise_text(NoiseRecord { epsilon, scale }: &NoiseRecord) -> String {
-    let scale = scale.parse().map_or_else(|_| scale.clone(), significant);
-    format!("off by {scale} on average (epsilon {epsilon})")
-}
-
-/// Writes a number above 0 with at least three digits, in full.
-fn significant(value: f64) -> String {
-    match value {
-        100.0.. => format!("{value:.0}").parse().map_or_else(|_| format!("{value:.0}"), grouped),
-        _ => {
-            let digits = (0..).find(|digits: &usize| {
-                value * 10f64.powi(i32::try_from(*digits).unwrap_or(0)) >= 99.95 || *digits > 20
-            });
-            let text = format!("{value:.*}", digits.unwrap_or(0));
-            if text.contains('.') {
-                text.trim_end_matches('0').trim_end_matches('.').to_owned()
-            } else {
-                text
-            }
-        }
-    }
+/// Says by which label a column shows the values that few hold.
+pub(super) fn label_text(column: &str, label: &str) -> String {
+    format!("`{label}` stands for the values of `{column}` that few hold")
 }
 
 /// Formats `a / b` as a percentage; 0 for 0/0.
@@ -273,14 +235,6 @@ mod tests {
         let shares = [0.0, 0.000_01, 0.0003, 0.043, 0.71, 0.2, 0.9996, 0.999_99, 1.0].map(percent);
         let shown = ["0 %", "< 0.01 %", "0.03 %", "4.3 %", "71 %", "20 %", "99.96 %", "> 99.99 %", "100 %"];
         assert_eq!(shares, shown);
-    }
-
-    #[test]
-    fn three_digits_at_least() {
-        let numbers = [123_456.7, 999.6, 100.0, 99.96, 10.44, 1.8, 0.5, 0.05, 0.001_234, 3e-9];
-        let shown =
-            ["123,457", "1,000", "100", "100", "10.4", "1.8", "0.5", "0.05", "0.00123", "0.000000003"];
-        assert_eq!(numbers.map(significant), shown);
     }
 
     #[test]

@@ -9,10 +9,9 @@ use serde_json::json;
 use super::explain::limit_text;
 use super::labels_for_all::labels_for_all;
 use super::numbers::{
-    as_is_lines, doubt_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, percent,
-    percent_of, plural, rows, rows_of, steps_by, unique_lines,
+    as_is_lines, doubt_lines, exact_quasi_line, grouped, homogeneous_lines, label_text, model_text, nodes_of,
+    percent, percent_of, plural, rows, rows_of, steps_by, unique_lines,
 };
-use super::recoding_text::{centroids_text, groups_text, label_text, level_text, regions_text};
 use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, in_shell, without_controls};
 use crate::class::ClassSizes;
@@ -23,10 +22,9 @@ use crate::input::files::end_of_data;
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
+use crate::release::kind::describe::Describe;
 use crate::release::publish::place::{Place, check_outside_releases};
-use crate::release::publish::record::{
-    ColumnRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
-};
+use crate::release::publish::record::{ModelRecord, PrivateRecord};
 use crate::release::publish::staging::private_file;
 use crate::release::{Released, release, release_again};
 
@@ -125,38 +123,18 @@ impl Release {
 
     /// Describes a release.
     fn describe(&self, released: &Released, place: &Place) -> Result<String> {
-        let Released { public, private, before, after, costs, chosen, least_holders, of_centroids, .. } =
-            released;
+        let Released { public, private, before, after, costs, chosen, least_holders, remarks, .. } = released;
         let search = &private.search;
         let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
-        let lost = lost_text(chosen, costs);
-        let costs = costs_text(chosen, costs, private.suppressed_rows > 0);
-        let chosen = match chosen {
-            RecodingRecord::Levels(levels) => {
-                let labels = labels_for_all(&self.to, public);
-                let is_text = |name: &str| {
-                    private
-                        .input_columns
-                        .iter()
-                        .any(|column| column.column == name && column.data_type == "text")
-                };
-                let text = |level: &LevelRecord| {
-                    let is_now_text =
-                        |column: &&ColumnRecord| column.name == level.column && column.data_type == "Utf8";
-                    let changes = level.level == 0
-                        && !is_text(&level.column)
-                        && public.columns().any(|column| is_now_text(&column));
-                    let label = labels.get(&level.column).map(String::as_str);
-                    level_text(level, label) + if changes { " (as text)" } else { "" }
-                };
-                levels.iter().map(text).collect::<Vec<_>>().join(" | ")
-            }
-            RecodingRecord::Regions(regions) => regions_text(regions),
-            RecodingRecord::Centroids(columns) => {
-                format!("each class shows centroids: {}", centroids_text(columns))
-            }
-            RecodingRecord::Groups(groups) => groups_text(groups),
+        let shows = chosen.describe();
+        let is_text = |name: &str| {
+            private.input_columns.iter().any(|column| column.column == name && column.data_type == "text")
         };
+        let as_text = public.columns().filter(|column| column.data_type == "Utf8" && !is_text(&column.name));
+        let as_text: Vec<&str> = as_text.map(|column| column.name.as_str()).collect();
+        let lost = shows.lost(costs);
+        let costs = costs_text(&chosen.columns(), &*shows, costs, private.suppressed_rows > 0);
+        let facts = shows.facts();
         let models: Vec<String> = public
             .models
             .iter()
@@ -225,7 +203,7 @@ impl Release {
                 ),
             },
         );
-        line("chosen", chosen);
+        line("chosen", shows.shown(&labels_for_all(&self.to, public), &as_text));
         for (column, label) in public.recoding.labels_of_joined() {
             line("labels", label_text(column, label));
         }
@@ -264,8 +242,7 @@ impl Release {
                 },
             ),
         );
-        let of_groups = if public.recoding.makes_groups() { ", of the groups" } else { "" };
-        line("verified", models.join("; ") + of_groups);
+        line("verified", models.join("; ") + facts.judged);
         line(
             "after",
             format!(
@@ -276,7 +253,7 @@ impl Release {
             ),
         );
         let individuals = public.individuals.is_some();
-        text += &match public.recoding.makes_groups() {
+        text += &match facts.quasi_as_is {
             true => exact_quasi_line(risk(after, "sample_uniqueness")?),
             false => {
                 let on_quasi = risk(after, "sample_uniqueness")?;
@@ -285,7 +262,7 @@ impl Release {
         };
         text += &homogeneous_lines(&public.homogeneous, individuals);
         text += &as_is_lines(&private.as_is, *least_holders, individuals);
-        text += &of_centroids.iter().map(|line| format!("warning   {line}\n")).collect::<String>();
+        text += &remarks.iter().map(|line| format!("warning   {line}\n")).collect::<String>();
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         let tables = public.tables.iter().map(|table| {
             let folder = table.folder.as_ref().map(|folder| format!("/{folder}")).unwrap_or_default();
@@ -352,17 +329,10 @@ const COARSE: f64 = 0.3;
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
 /// average.
-fn costs_text(chosen: &RecodingRecord, costs: &[f64], some_suppressed: bool) -> String {
+fn costs_text(columns: &[&str], shows: &dyn Describe, costs: &[f64], some_suppressed: bool) -> String {
     const SHOWN: usize = 4;
     const MUCH: f64 = 0.5;
-    if let RecodingRecord::Groups(groups) = chosen {
-        return format!(
-            "nothing of the quasi-identifiers, and which value of {} goes with them",
-            groups.sensitive
-        );
-    }
-    let shows_centroids = matches!(chosen, RecodingRecord::Centroids(_));
-    let mut all: Vec<(&str, f64)> = chosen.columns().into_iter().zip(costs.iter().copied()).collect();
+    let mut all: Vec<(&str, f64)> = columns.iter().copied().zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let count = |least: f64| all.iter().filter(|(_, cost)| *cost > least).count();
     let shown = count(MUCH).max(SHOWN).min(count(0.0));
@@ -373,40 +343,13 @@ fn costs_text(chosen: &RecodingRecord, costs: &[f64], some_suppressed: bool) -> 
     let text = all.iter().take(shown);
     let text: Vec<(&str, String)> = text.map(|(name, cost)| (*name, percent(*cost))).collect();
     match text.as_slice() {
-        [] => "nothing: every column is at level 0".to_owned(),
+        [] => shows.costs_nothing(),
         [(first, share), others @ ..] => {
             let others: String = others.iter().map(|(name, share)| format!(", {name} {share}")).collect();
             let all = if some_suppressed { "; a suppressed row counts as 100 %" } else { "" };
-            let covers = match shows_centroids {
-                true => format!("the rows of a class span on average {share} of the domain of {first}"),
-                false => format!("a value of {first} covers on average {share} of its domain"),
-            };
-            format!("most: {covers}{others}{rest}{all}")
+            format!("most: {}{others}{rest}{all}", shows.cost(first, share))
         }
     }
-}
-
-/// Describes the quasi-identifiers that show nothing in any row, and what would keep them; `None`
-/// if each shows something.
-fn lost_text(chosen: &RecodingRecord, costs: &[f64]) -> Option<String> {
-    let RecodingRecord::Levels(levels) = chosen else { return None };
-    let is_lost = |(level, cost): &(&LevelRecord, &f64)| {
-        **cost >= 1.0 || level.by.parts().first().is_some_and(|(name, _)| *name == "suppress")
-    };
-    let lost: Vec<&LevelRecord> = levels.iter().zip(costs).filter(is_lost).map(|(level, _)| level).collect();
-    let (shows, keeps) = if lost.len() == 1 { ("shows", "it") } else { ("show", "one") };
-    let has_levels = lost.iter().all(|level| level.of > 1);
-    let hierarchy = if has_levels { "" } else { "a hierarchy with levels, " };
-    let lost: Vec<&str> = lost.into_iter().map(|level| level.column.as_str()).collect();
-    (!lost.is_empty()).then(|| {
-        format!(
-            "{} of {} {shows} nothing: {}; {hierarchy}`weight` or `max_level` in its line of the policy may keep {keeps}, \
-             or method = \"best\" (docs/choosing.md)",
-            lost.len(),
-            plural(levels.len() as u64, "column", "columns"),
-            lost.join(", ")
-        )
-    })
 }
 
 /// Checks the report's path before the release is made: writing it must not fail afterwards, and

@@ -7,29 +7,28 @@ use serde_json::{Value, json};
 
 use super::Done;
 use super::numbers::{
-    doubt_lines, grouped, integer, nodes_of, percent, percent_of, plural, rows, rows_of, steps_by,
-    warning_line,
+    doubt_lines, grouped, integer, label_text, nodes_of, percent, percent_of, plural, rows, rows_of,
+    steps_by, warning_line,
 };
-use super::recoding_text::{label_text, level_text};
 use super::source::{PolicyFile, Set};
-use crate::class::{ClassTable, EvaluatedNode, EvaluatedRegions};
+use crate::class::ClassTable;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::merge::MergedTree;
 use crate::input::{Input, open};
 use crate::known::OTHER;
+use crate::measure::ratio;
 use crate::measure::utility::Utility;
-use crate::measure::{LOSSES, ratio};
 use crate::method::best::{Attempt, Tried};
-use crate::method::{AUTO, Candidate, Outcome, Recoding, ReleaseKind, takes_effort, why_auto};
-use crate::model::{Counted, Needs};
+use crate::method::{AUTO, Candidate, Outcome, ReleaseKind, takes_effort, why_auto};
+use crate::model::Counted;
 use crate::parameter::Setting;
 use crate::policy::Policy;
 use crate::release::doubts::doubts;
-use crate::release::publish::record::{LevelRecord, plain_number};
+use crate::release::kind::measure::{Measured, measure};
+use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
-use crate::release::{compare, load, no_groups, search, search_minimal};
-use crate::role::Role;
+use crate::release::{compare, load, search, search_minimal, why_nothing};
 
 /// Find the best generalizations and show what each one loses; write nothing.
 #[derive(Debug, Args)]
@@ -99,10 +98,9 @@ impl Search {
         let warning = policy.promises_nothing();
         text += &(warning_line(warning.as_deref()) + &doubt_lines(&doubts));
         if outcome.best.is_empty() {
-            let no_groups = format!("found     nothing: {}\n", no_groups(policy));
+            let of_groups = why_nothing(policy).map(|why| format!("found     nothing: {why}\n"));
             text += match outcome.nodes {
-                None if policy.kind == ReleaseKind::Groups => &no_groups,
-                None => NO_CLASSES,
+                None => of_groups.as_deref().unwrap_or(NO_CLASSES),
                 Some(_) if outcome.proven => NOTHING,
                 Some(_) if takes_effort(method) => "found     nothing within the effort: raise effort\n",
                 Some(_) => NOT_AMONG_THESE,
@@ -110,8 +108,9 @@ impl Search {
         }
         let mut best = Vec::new();
         for found in &outcome.best {
-            text += &describe(policy, &classes, found);
-            best.push(node(policy, &classes, found)?);
+            let measured = measure(policy, &classes, found, false)?;
+            text += &describe(policy, &classes, found, &measured.text);
+            best.push(node(found, &measured));
         }
         let json = json!({
             "objective": objective,
@@ -175,8 +174,9 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[Strin
         let levels = one.levels.clone();
         let distance: Vec<String> = levels.iter().map(ToString::to_string).collect();
         let one = Candidate::from(one);
-        text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, &one));
-        let mut node = node(policy, classes, &one)?;
+        let measured = measure(policy, classes, &one, false)?;
+        text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, &one, &measured.text));
+        let mut node = node(&one, &measured);
         node["distance"] = json!(levels);
         minimal.push(node);
     }
@@ -214,9 +214,11 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts:
             Attempt::Found { best, proven } => {
                 (holds, optimal) = (true, proven);
                 let of_its_kind = if proven { ", proven best of its kind" } else { "" };
-                text += &format!("          {}", describe(policy, classes, &best));
+                let measured = measure(policy, classes, &best, true)?;
+                text += &format!("          {}", describe(policy, classes, &best, &measured.text));
                 text += &format!("          {took}{of_its_kind}\n");
-                let (mut node, utility) = node_and_utility(policy, classes, &best)?;
+                let mut node = node(&best, &measured);
+                let utility = &measured.utility;
                 text += &utility
                     .as_ref()
                     .map_or(String::new(), |utility| format!("          {}\n", utility_text(utility)));
@@ -272,7 +274,7 @@ fn mean(shares: Vec<f64>) -> f64 {
 }
 
 /// Describes a node in one line.
-fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String {
+fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate, what: &str) -> String {
     let suppressed = match classes.counted() {
         Counted::Individuals => {
             let (rows, individuals) = (found.suppressed_rows, found.suppressed_individuals);
@@ -291,25 +293,7 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
         found.loss,
         percent_of(found.suppressed_individuals, classes.total_individuals()),
         grouped(found.classes),
-        match &found.recoding {
-            Recoding::Levels(levels) => levels_text(policy, levels),
-            Recoding::Classes(released) => match &found.by {
-                Some(method) => format!("by {method}"),
-                None if released.shows_centroids() => "each class shows centroids".to_owned(),
-                None => "each class shows regions of its own".to_owned(),
-            },
-            Recoding::Groups(groups) => format!(
-                "two tables: quasi-identifiers as they are, sensitive values by group (reconstruction error {:.3})",
-                groups.reconstruction_error()
-            ),
-            Recoding::Clusters(clusters) => format!(
-                "each cluster shows means with noise (squared error of numbers {} of their variance, noise included)",
-                match mean(clusters.squared_errors()) {
-                    10.0.. => "more than 1,000 %".to_owned(),
-                    error => percent(error),
-                }
-            ),
-        },
+        what,
     )
 }
 
@@ -326,76 +310,12 @@ fn proven(outcome: &Outcome) -> String {
     }
 }
 
-/// Describes levels: `dob decade | zip 3 of 5 | sex as is`.
-fn levels_text(policy: &Policy, levels: &[usize]) -> String {
-    let columns = policy.quasi.iter().zip(levels).filter_map(|(quasi, level)| {
-        let generalizer = quasi.hierarchy.levels().get(*level)?;
-        let label = quasi.hierarchy.label_for_all(*level);
-        Some(level_text(&LevelRecord::of(quasi, *level, &**generalizer), label.as_deref()))
-    });
-    columns.collect::<Vec<_>>().join(" | ")
-}
-
-/// Returns a recoding with every loss measure that applies to it.
-fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<Value> {
-    Ok(judged(policy, classes, found, |_| Ok(()), |_| Ok(()))?.0)
-}
-
-/// Returns a recoding with every loss measure that applies to it, and what it keeps.
-fn node_and_utility(
-    policy: &Policy,
-    classes: &ClassTable,
-    found: &Candidate,
-) -> Result<(Value, Option<Utility>)> {
-    let of_node = |node: &EvaluatedNode<'_>| Utility::of_node(node).map(Some);
-    let of_regions = |regions: &EvaluatedRegions<'_>| Utility::of_regions(regions).map(Some);
-    judged(policy, classes, found, of_node, of_regions)
-}
-
-/// Evaluates a recoding; returns it with every loss measure that applies to it, and another figure.
-fn judged<T: Default>(
-    policy: &Policy,
-    classes: &ClassTable,
-    found: &Candidate,
-    of_node: impl Fn(&EvaluatedNode<'_>) -> Result<T>,
-    of_regions: impl Fn(&EvaluatedRegions<'_>) -> Result<T>,
-) -> Result<(Value, T)> {
-    let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
-    let one_column = sensitive == 1 && classes.sensitive().len() == 1;
-    let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || one_column);
-    let (name, recoding, losses, figure): (_, _, Vec<(&str, f64)>, _) = match &found.recoding {
-        Recoding::Levels(levels) => {
-            let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-            let judged = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
-            let names = policy.quasi.iter().map(|quasi| quasi.name.clone());
-            let levels: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
-            let losses = known.map(|loss| (loss.doc().name, loss.value(&judged)));
-            ("levels", json!(levels), losses.collect(), of_node(&judged)?)
-        }
-        Recoding::Classes(released) => {
-            let merged = classes.merge(released)?;
-            let judged = EvaluatedRegions::new(classes, released, &merged, &policy.requirements)?;
-            let losses =
-                known.filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&judged))));
-            ("regions", json!(released.regions().len()), losses.collect(), of_regions(&judged)?)
-        }
-        Recoding::Groups(groups) => {
-            let levels = vec![0; classes.columns().len()];
-            let judged = EvaluatedNode::new(classes, &levels, classes.base(), &[])?;
-            let losses = known.map(|loss| (loss.doc().name, loss.value(&judged)));
-            let error = ("reconstruction_error", groups.reconstruction_error());
-            let losses = losses.chain([error]).collect();
-            ("groups", json!(groups.sizes().len()), losses, of_node(&judged)?)
-        }
-        Recoding::Clusters(clusters) => {
-            let errors = ("squared_error_with_noise", mean(clusters.squared_errors()));
-            let losses = vec![(policy.objective.doc().name, found.loss), errors];
-            ("clusters", json!(clusters.count()), losses, T::default())
-        }
-    };
-    let measures = losses.into_iter().map(|(name, loss)| (name.to_owned(), plain_number(loss)));
-    let node = json!({
-        name: recoding,
+/// Returns a recoding and its measures.
+fn node(found: &Candidate, measured: &Measured) -> Value {
+    let (name, parts) = &measured.parts;
+    let measures = measured.losses.iter().map(|(name, loss)| ((*name).to_owned(), plain_number(*loss)));
+    json!({
+        *name: parts,
         "value": found.loss,
         "suppressed_rows": found.suppressed_rows,
         "suppressed_individuals": found.suppressed_individuals,
@@ -403,6 +323,5 @@ fn judged<T: Default>(
         "min_class": found.min_class,
         "by": found.by.as_ref().map(ToString::to_string),
         "measures": measures.collect::<serde_json::Map<_, _>>(),
-    });
-    Ok((node, figure))
+    })
 }

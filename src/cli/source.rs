@@ -19,7 +19,7 @@ use crate::model::{MODELS, Requirement, SensitiveColumn};
 use crate::parameter::Setting;
 use crate::policy::{CsvOptions, Folder, PolicySpec, SetKey};
 use crate::release::publish::place::Place;
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD, RecodingRecord};
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {
@@ -223,14 +223,14 @@ pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
     release.join(RECORD).is_file().then(|| PublicRecord::read(&release)).transpose()
 }
 
-/// Finds an input. Of a release in groups, it is the table of the quasi-identifiers.
+/// Finds an input. Of a release of several tables, it is the table of the quasi-identifiers.
 ///
 /// # Errors
 /// Those of [`Input::find_or_read`], and of reading a record.
 pub(crate) fn find_table(input: &str) -> Result<Input> {
-    let makes_groups = |record: &PublicRecord| record.recoding.makes_groups();
-    let record = record_of(input).ok().flatten().filter(makes_groups);
-    match record.as_ref().and_then(|record| record.tables.first()) {
+    let record = record_of(input).ok().flatten();
+    let first = record.as_ref().and_then(|record| record.tables.first());
+    match first.filter(|table| table.folder.is_some()) {
         Some(table) => Input::find(&table.path(&local_path(input)?).to_string_lossy()),
         None => Input::find_or_read(input),
     }
@@ -238,15 +238,11 @@ pub(crate) fn find_table(input: &str) -> Result<Input> {
 
 /// Returns the line that says what figures in rows of a release leave out: its individuals, or its groups.
 pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<String> {
-    if let RecodingRecord::Groups(groups) = &record.recoding {
-        return Some(format!(
-            "note      these are rows of exact quasi-identifiers, which are not protected; `{}` is: no value of it is that of more than 1 \
-             in {} rows of a group\n",
-            groups.sensitive, groups.l
-        ));
+    let shows = record.recoding.describe();
+    if let Some(note) = shows.note() {
+        return Some(format!("note      {note}\n"));
     }
-    // Where noise is added, each individual has one row.
-    let individuals = record.individuals.filter(|_| !record.recoding.adds_noise())?;
+    let individuals = record.individuals.filter(|_| !record.recoding.has_row_of_each())?;
     let individuals = plural(individuals, "individual", "individuals");
     Some(format!(
         "note      counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \

@@ -9,12 +9,10 @@ use serde_json::json;
 use super::Done;
 use super::labels_for_all::labels_for_all;
 use super::numbers::{exact_quasi_line, grouped, homogeneous_lines, model_text, plural, rows, unique_lines};
-use super::recoding_text::{centroids_text, groups_text, level_text, regions_text};
 use super::release::risk;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
-use crate::generalize::Descriptor;
 use crate::input::Input;
 use crate::input::address::local_path;
 use crate::model::Quantity;
@@ -22,7 +20,7 @@ use crate::policy::Files;
 use crate::progress::Phase;
 use crate::release::check_release;
 use crate::release::publish::place::Place;
-use crate::release::publish::record::{PublicRecord, RecodingRecord};
+use crate::release::publish::record::PublicRecord;
 use crate::release::publish::staging::unfinished;
 use crate::release::publish::statement::may_be_policy_of;
 use crate::release::publish::write::CREATED_BY;
@@ -79,13 +77,12 @@ impl Verify {
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
         let checked = check_release(run, &place, input.as_ref(), policy).await?;
         let public = &checked.public;
+        let shows = public.recoding.describe();
+        let facts = shows.facts();
         let mut text = format!(
             "read      {} in {}, {}{}\n",
             rows(public.rows()),
-            match public.recoding.makes_groups() {
-                true => plural(public.classes, "group", "groups"),
-                false => plural(public.classes, "class", "classes"),
-            },
+            plural(public.classes, facts.set[0], facts.set[1]),
             plural(public.files().count() as u64, "file", "files"),
             match checked.verified.unowned_rows {
                 0 => String::new(),
@@ -100,49 +97,46 @@ impl Verify {
         }
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
-        text += &match public.recoding.makes_groups() {
+        text += &match facts.quasi_as_is {
             true => exact_quasi_line(on_quasi),
             false => unique_lines(on_quasi, &checked.unique, &checked.sufficient, individuals),
         };
-        let has_one_row_each = public.recoding.makes_groups() || public.recoding.adds_noise();
         // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
         for (model, reached) in public.models.iter().zip(&checked.verified.reached) {
-            let by_rows = (public.individuals.is_none() || has_one_row_each)
+            let by_rows = (public.individuals.is_none() || public.recoding.has_row_of_each())
                 && model.compared_with.is_none()
                 && model.level.is_none()
                 && reached.is_some();
             let holds = checked.with_input || by_rows;
             let in_input = reached.filter(|_| checked.with_input).map(Quantity::to_f64);
             let text_of_model = model_text(model, in_input);
-            let of_groups = if public.recoding.makes_groups() { ", of the groups" } else { "" };
-            text += &format!("{:<10}{text_of_model}{of_groups}\n", if holds { "holds" } else { "recorded" });
+            let (holds, judged) = (if holds { "holds" } else { "recorded" }, facts.judged);
+            text += &format!("{holds:<10}{text_of_model}{judged}\n");
         }
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
-        text += &levels_text(public, &labels_for_all(&out, public));
-        text += &match checked.verified.suppressed_rows {
-            Some(_) if public.recoding.adds_noise() => format!(
-                "verified  against the input: the means of all {}, with the noise of the key in the private record\n",
-                rows(public.rows())
-            ),
-            Some(suppressed) => format!(
-                "verified  against the input: all {} come from it, {} suppressed{}\n",
-                rows(public.rows()),
+        let (key, least) = shows.least(&labels_for_all(&out, public));
+        text += &format!("{key:<10}{least}\n");
+        let all = rows(public.rows());
+        text += &match (checked.verified.suppressed_rows, shows.verified(&all)) {
+            (Some(_), Some(what)) => format!("verified  against the input: {what}\n"),
+            (Some(suppressed), None) => format!(
+                "verified  against the input: all {all} come from it, {} suppressed{}\n",
                 rows(suppressed),
                 match checked.verified.individuals.map_or(0, |individuals| individuals.suppressed_unowned) {
                     0 => String::new(),
                     unowned => format!(", {} without an individual", grouped(unowned)),
                 }
             ),
-            None if public.individuals.is_some() && !has_one_row_each => {
+            (None, _) if public.individuals.is_some() && !public.recoding.has_row_of_each() => {
                 "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat the \
                  record, which the rows do not contradict; --input INPUT recounts them\n"
                     .to_owned()
             }
-            None => {
+            (None, _) => {
                 "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
-        if !checked.with_input && !public.recoding.makes_groups() {
+        if !checked.with_input && !facts.quasi_as_is {
             text += &release_note(&out.display().to_string(), public).unwrap_or_default();
         }
         if !checked.with_bytes {
@@ -220,26 +214,4 @@ fn is_small_policy(path: &Path) -> bool {
     const LARGEST: u64 = 1 << 20;
     let is_small = std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() <= LARGEST);
     is_small && path.extension().is_some_and(|end| end == "toml")
-}
-
-/// Describes the most generalized quasi-identifiers, by their share of all levels.
-fn levels_text(public: &PublicRecord, labels: &BTreeMap<String, String>) -> String {
-    const SHOWN: usize = 4;
-    let levels = match &public.recoding {
-        RecodingRecord::Levels(levels) => levels,
-        RecodingRecord::Regions(regions) => return format!("regions   {}\n", regions_text(regions)),
-        RecodingRecord::Centroids(columns) => return format!("centroids {}\n", centroids_text(columns)),
-        RecodingRecord::Groups(groups) => return format!("groups    {}\n", groups_text(groups)),
-    };
-    let mut all: Vec<_> = levels.iter().filter(|level| level.by != Descriptor::as_is()).collect();
-    // In thousandths, which is as fine as hierarchies get.
-    all.sort_by_key(|level| std::cmp::Reverse(level.level.saturating_mul(1_000) / level.of.max(1)));
-    let text = all.iter().take(SHOWN).map(|level| {
-        let label = labels.get(&level.column).map(String::as_str);
-        format!("{} ({} of {})", level_text(level, label), level.level, level.of)
-    });
-    match text.collect::<Vec<_>>().as_slice() {
-        [] => "coarsest  nothing: every column is at level 0\n".to_owned(),
-        text => format!("coarsest  {}\n", text.join(", ")),
-    }
 }

@@ -10,9 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use super::recode::AttackerRecoding;
 use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
-use crate::generalize::{Centroid, Ends, Hierarchy, Value};
-use crate::release::publish::record::{CentroidColumn, PrivateRecord, RecodingRecord};
-use crate::verify::assignment::{Assignment, LinesShow};
+use crate::generalize::{Hierarchy, Value};
+use crate::release::publish::record::PrivateRecord;
+use crate::verify::assignment::Assignment;
 
 /// The classes of a release by the values that its private record assigns to them, in some of the
 /// quasi-identifiers.
@@ -46,14 +46,7 @@ impl Assigned {
             return Ok(None);
         };
         let quasi = public.recoding.columns();
-        let lines_show = match &public.recoding {
-            RecodingRecord::Levels(_) | RecodingRecord::Groups(_) => return Ok(None),
-            RecodingRecord::Regions(_) => LinesShow::Regions(Ends::default()),
-            // A column whose centroid is a mode has it whatever those of numbers are.
-            RecodingRecord::Centroids(columns) => {
-                LinesShow::Centroids(CentroidColumn::of_numbers(columns).next().unwrap_or(Centroid::Mean))
-            }
-        };
+        let Some(lines_show) = public.recoding.lines_show() else { return Ok(None) };
         let other = || {
             Error::unmet("the private record assigns other classes than the release has; run `kanon verify`")
         };

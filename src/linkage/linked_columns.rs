@@ -125,9 +125,9 @@ fn has<'a>(schema: &Schema, table: &str, flag: &str, names: impl IntoIterator<It
 
 /// Returns the columns to learn: those that the attacker does not know.
 pub(super) fn sensitive(attack: &Attack<'_>, on: &[String], public: Option<&PublicRecord>) -> Vec<String> {
-    // Beside groups, the sensitive column is in another table.
-    let in_table = public.filter(|public| !public.recoding.makes_groups());
-    let recorded = in_table.into_iter().flat_map(PublicRecord::columns);
+    // The attacker links the first table.
+    let table = public.and_then(|public| public.tables.first());
+    let recorded = table.into_iter().flat_map(|table| &table.columns);
     let recorded = recorded.filter(|column| column.role == Role::Sensitive.word()).map(|column| &column.name);
     let all: Vec<&String> =
         if attack.sensitive.is_empty() { recorded.collect() } else { attack.sensitive.iter().collect() };

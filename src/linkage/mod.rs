@@ -46,8 +46,9 @@ use crate::linkage::linked_columns::{columns, sensitive, unused};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::policy::{CsvOptions, CsvType, Files, FilesAndTrees, PolicySpec};
 use crate::release::publish::place::Place;
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
+use crate::release::publish::record::{PrivateRecord, PublicRecord};
 use crate::release::written_columns::{as_texts, schema_as_texts};
+use crate::verify::assignment::LinesShow;
 
 /// The attacker's data and goals.
 pub struct Attack<'a> {
@@ -240,7 +241,8 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         are_assigned,
         are_centroids: public
             .as_ref()
-            .is_some_and(|public| matches!(public.recoding, RecodingRecord::Centroids(_))),
+            .and_then(|public| public.recoding.lines_show())
+            .is_some_and(|shows| matches!(shows, LinesShow::Centroids(_))),
         suppressed_rows: private.map(|private| private.suppressed_rows),
     };
     let mut stream = found.execute_stream().await.context(DOING)?;

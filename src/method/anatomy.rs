@@ -59,6 +59,15 @@ struct Anatomy {
     options: Options,
 }
 
+/// Returns why there are no groups that satisfy these models, and what to do.
+pub(crate) fn why_nothing(requirements: &[Requirement]) -> String {
+    let l = values_needed(requirements);
+    format!(
+        "each sensitive value may occur in at most 1 of {l} of the rows that have one, and NULL in at most 1 of {l} of all: require \
+         less, or use another method"
+    )
+}
+
 /// Checks that the method can do what a policy says; `quasi` has the name, the levels and the allowed
 /// levels of each quasi-identifier. Returns the sensitive column.
 ///

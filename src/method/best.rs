@@ -94,7 +94,7 @@ pub fn compare(problem: &Problem<'_>, options: &Options, named: Option<&MethodSp
     };
     // Groups lose nothing of a quasi-identifier, but what goes with it; noise is in no loss.
     let is_other = |tried: &Tried| match &tried.result {
-        Attempt::Found { best, .. } => matches!(best.recoding, Recoding::Groups(_) | Recoding::Clusters(_)),
+        Attempt::Found { best, .. } => !best.recoding.kind().suppresses(),
         Attempt::Nothing | Attempt::DoesNotApply(_) => false,
     };
     // Stable: equal losses stay in the order of the methods.
@@ -159,9 +159,7 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
         let found = match &found.recoding {
             Recoding::Classes(_) => Some(found),
             Recoding::Levels(levels) => candidate(problem, as_regions(problem, levels, &options.global)?)?,
-            Recoding::Groups(_) | Recoding::Clusters(_) => {
-                return Err(Error::internal("best: a method that makes classes returned groups or clusters"));
-            }
+            _ => return Err(Error::internal("best: a method that makes classes found another recoding")),
         };
         best.extend(found.map(|found| Candidate { by: Some(tried.method), ..found }));
     }

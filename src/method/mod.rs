@@ -62,6 +62,17 @@ pub enum Recoding {
 }
 
 impl Recoding {
+    /// Returns the kind of its releases.
+    pub fn kind(&self) -> ReleaseKind {
+        match self {
+            Self::Levels(_) => ReleaseKind::Levels,
+            Self::Classes(released) if released.shows_centroids() => ReleaseKind::Centroids,
+            Self::Classes(_) => ReleaseKind::Regions,
+            Self::Groups(_) => ReleaseKind::Groups,
+            Self::Clusters(_) => ReleaseKind::Noise,
+        }
+    }
+
     /// Returns the level of each quasi-identifier; `None` if its values need not share a level.
     pub fn levels(&self) -> Option<&[usize]> {
         match self {
@@ -160,6 +171,8 @@ impl Default for MethodSpec {
 pub struct MethodRow {
     /// What its releases are.
     pub kind: ReleaseKind,
+    /// Says why no groups satisfy models, and what to do; `None` if the method makes classes.
+    pub(crate) why_nothing: Option<fn(&[Requirement]) -> String>,
     search: Search,
 }
 
@@ -175,11 +188,11 @@ enum Search {
 
 impl MethodRow {
     const fn lattice(row: lattice::Row) -> Self {
-        Self { kind: ReleaseKind::Levels, search: Search::Lattice(row) }
+        Self { kind: ReleaseKind::Levels, why_nothing: None, search: Search::Lattice(row) }
     }
 
     const fn of(kind: ReleaseKind, row: partition::Row) -> Self {
-        Self { kind, search: Search::Own(row) }
+        Self { kind, why_nothing: None, search: Search::Own(row) }
     }
 
     /// Returns the method's name and documentation.
@@ -248,8 +261,8 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::of(ReleaseKind::Centroids, microaggregation::ona::ROW),
     MethodRow::of(ReleaseKind::Centroids, microaggregation::mona::ROW),
     MethodRow::of(ReleaseKind::Noise, microaggregation::dp_centroids::ROW),
-    MethodRow::of(ReleaseKind::Groups, anatomy::ROW),
-    MethodRow { kind: ReleaseKind::Regions, search: Search::Best(best::DOC) },
+    MethodRow { why_nothing: Some(anatomy::why_nothing), ..MethodRow::of(ReleaseKind::Groups, anatomy::ROW) },
+    MethodRow { kind: ReleaseKind::Regions, why_nothing: None, search: Search::Best(best::DOC) },
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each

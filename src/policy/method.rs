@@ -11,7 +11,7 @@ use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
-    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, ReleaseKind, chooses_no_levels, makes_no_cuts, row,
+    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, makes_no_cuts, row,
     shows_values, takes_effort,
 };
 use crate::parameter::{Absent, Kind, Parameter, Setting};
@@ -163,8 +163,8 @@ impl PolicySpec {
             return Err(Error::policy(why).at("effort"));
         }
         let kind = self.method.kind();
-        if kind != ReleaseKind::Regions {
-            self.check_no_intervals()?;
+        if let Some(why) = kind.why_no_ends() {
+            self.check_no_intervals(why)?;
         }
         if !kind.makes_classes() {
             return Ok(());
@@ -212,17 +212,12 @@ impl PolicySpec {
         Ok(())
     }
 
-    /// Checks that the policy says nothing of intervals, which its method does not make.
-    fn check_no_intervals(&self) -> Result<()> {
+    /// Checks that the policy says nothing of intervals, which its method does not make for this reason.
+    fn check_no_intervals(&self, shows: &str) -> Result<()> {
         let given = [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
         let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
-        let shows = match self.method.kind() {
-            ReleaseKind::Centroids | ReleaseKind::Noise => "shows centroids, which have no ends",
-            ReleaseKind::Groups => "shows every value as it is",
-            ReleaseKind::Levels | ReleaseKind::Regions => "releases labels whose ends are fixed",
-        };
         let method = &self.method.name;
-        let makers = METHODS.iter().filter(|row| row.kind == ReleaseKind::Regions);
+        let makers = METHODS.iter().filter(|row| row.kind.why_no_ends().is_none());
         let names = makers.map(|row| row.doc().name);
         let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
         let why = format!(
@@ -249,7 +244,7 @@ impl PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::kind_of;
+    use crate::method::{ReleaseKind, kind_of};
 
     fn error(text: &str) -> String {
         PolicySpec::parse(text).unwrap_err().to_string()

@@ -159,7 +159,7 @@ impl Policy {
     /// A policy error that says what the method cannot do.
     pub fn mechanism(&self) -> Result<Option<Mechanism>> {
         let mechanism = || mechanism(&self.method, &self.requirements, &self.quasi);
-        (self.kind == ReleaseKind::Noise).then(mechanism).transpose()
+        self.kind.adds_noise().then(mechanism).transpose()
     }
 
     /// Returns the columns of the release in the table's order.

@@ -2,7 +2,6 @@
 
 use super::PolicySpec;
 use crate::error::{Error, Result};
-use crate::method::ReleaseKind;
 
 /// The promises of a policy, as the statement of a release repeats them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +27,7 @@ impl PolicySpec {
     /// # Errors
     /// A policy error for a method that adds noise, if that is so.
     pub fn check_columns_are_known(&self, follow_from_rows: bool) -> Result<()> {
-        if !(follow_from_rows && self.method.kind() == ReleaseKind::Noise) {
+        if !(follow_from_rows && self.method.kind().adds_noise()) {
             return Ok(());
         }
         let why = format!(

@@ -65,15 +65,16 @@ impl PolicySpec {
             (row.check)(&self.method.settings, &levels)?;
         }
         let kind = self.method.kind();
-        match kind {
-            ReleaseKind::Levels | ReleaseKind::Regions | ReleaseKind::Centroids => {}
-            ReleaseKind::Groups => self.check_groups(&requirements, &quasi)?,
-            ReleaseKind::Noise => drop(super::mechanism(&self.method, &requirements, &quasi)?),
+        if kind == ReleaseKind::Groups {
+            self.check_groups(&requirements, &quasi)?;
+        }
+        if kind.adds_noise() {
+            super::mechanism(&self.method, &requirements, &quasi)?;
         }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
-            columns: if kind == ReleaseKind::Noise {
+            columns: if kind.adds_noise() {
                 // Lines of JSON decide in which order their columns are.
                 self.columns.iter().filter_map(|column| with_role(&column.name)).collect()
             } else {
@@ -361,7 +362,7 @@ impl ColumnSpec {
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
         if self.is_global
-            && method.kind() == ReleaseKind::Regions
+            && method.kind().why_no_ends().is_none()
             && self.min_level > 0
             && hierarchy.has_intervals()
         {

@@ -7,34 +7,19 @@
 //! bounds; only `kanon verify --input` counts individuals.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use arrow::array::Array;
-use arrow::datatypes::{DataType, Schema, TimeUnit};
-use datafusion::prelude::DataFrame;
 
 use super::check_models::{is_reached, rules_out_sharing};
 use crate::class::ClassSizes;
-use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::generalize::clip::Clip;
-use crate::generalize::{
-    AsIs, Centroid, Descriptor, Generalizer, Hierarchy, RegionLabel, Value, clip, suppress::Suppress,
-};
 use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
 };
-use crate::method::microaggregation::dp_centroids;
-use crate::model::{Counted, Requirement, Worst, min_size};
-use crate::noise::{EPSILON_SCALE, MAX_COLUMNS, MAX_EPSILON, Mechanism, NoisyColumn, Order};
+use crate::model::{Counted, Requirement, Worst};
+use crate::release::kind::kind_of_record;
 use crate::release::publish::make_record::{counted_in, risks};
-use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, LevelRecord, NoiseRecord, PublicRecord, RecodingRecord, RegionColumn,
-    Regions, recorded,
-};
+use crate::release::publish::record::{ColumnRecord, PublicRecord, recorded};
 use crate::release::publish::write;
-use crate::release::released_labels::released_labels;
 use crate::role::Role;
 use crate::verify::Verified;
 use crate::verify::homogeneous::Homogeneous;
@@ -74,225 +59,7 @@ pub(super) fn check_words(public: &PublicRecord) -> Result<()> {
     if !public.columns().all(is_released) {
         return Err(refused("the record contradicts itself on the role of a column"));
     }
-    check_levels(public)
-}
-
-/// Checks the record's levels of quasi-identifiers.
-///
-/// # Errors
-/// An unmet error that names the column.
-pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
-    let quasi: Vec<_> = public.columns().filter(|column| column.role == Role::Quasi.word()).collect();
-    let levels = match &public.recoding {
-        RecodingRecord::Levels(levels) => levels,
-        RecodingRecord::Regions(regions) => return check_regions(&quasi, &regions.columns),
-        RecodingRecord::Centroids(columns) => return check_centroids(&quasi, columns),
-        RecodingRecord::Groups(_) => return Ok(()),
-    };
-    for (column, level) in quasi.iter().zip(levels) {
-        if !is_level(level, column.data_type == DataType::Utf8.to_string()) {
-            return Err(refused(format!("the record contradicts itself on the level of `{}`", column.name)));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that columns with regions are text, and that their values have a type.
-fn check_regions(quasi: &[&ColumnRecord], regions: &[RegionColumn]) -> Result<()> {
-    for (column, region) in quasi.iter().zip(regions) {
-        let written = match region.interval_columns()? {
-            Some(columns) => columns.value_type,
-            None => region.type_of_values().map(|_| DataType::Utf8)?,
-        };
-        if column.data_type != written.to_string() {
-            return Err(refused(format!("the record contradicts itself on what `{}` shows", column.name)));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that columns with centroids have their type, and those of numbers the same centroid.
-fn check_centroids(quasi: &[&ColumnRecord], centroids: &[CentroidColumn]) -> Result<()> {
-    let mut of_numbers = CentroidColumn::of_numbers(centroids);
-    let first = of_numbers.next();
-    if of_numbers.any(|other| Some(other) != first) {
-        return Err(refused("the record contradicts itself on what columns of numbers show"));
-    }
-    if centroids.is_empty() {
-        return Err(refused("the record names no quasi-identifier"));
-    }
-    if centroids.iter().any(|one| (one.centroid == Centroid::NoisyMean) != one.noise.is_some()) {
-        return Err(refused("the record contradicts itself on the noise"));
-    }
-    for (column, centroid) in quasi.iter().zip(centroids) {
-        let written = centroid.written_columns()?.columns();
-        if !written.iter().any(|(_, data_type)| column.data_type == data_type.to_string()) {
-            return Err(refused(format!("the record contradicts itself on what `{}` shows", column.name)));
-        }
-    }
-    Ok(())
-}
-
-/// Checks what the record says of noise: for the columns' bounds, the number of rows and the models there is
-/// one scale. Returns the mechanism, but for the order of rows; `None` without noise.
-///
-/// # Errors
-/// An unmet error.
-pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Result<Option<Mechanism>> {
-    let RecodingRecord::Centroids(columns) = &public.recoding else { return Ok(None) };
-    let given: Vec<_> = columns.iter().filter_map(|column| Some((column, column.noise.as_ref()?))).collect();
-    if given.is_empty() {
-        return Ok(None);
-    }
-    let wrong = || refused("the record contradicts itself on the noise");
-    dp_centroids::check_models(models).map_err(refused)?;
-    let noisy = given.iter().map(|(column, noise)| {
-        let [low, high] =
-            column.clip.clone().unwrap_or_default().map(|end| end.as_deref().map(Decimal::parse));
-        let clip = Clip::new(low.transpose()?, high.transpose()?)?;
-        let hierarchy = Hierarchy::new(&column.type_of_values()?, Vec::new())?.clipped(&clip)?;
-        let epsilon = Decimal::parse(&noise.epsilon)?;
-        if epsilon.scale() > EPSILON_SCALE || column.value_type != DataType::Float64.to_string() {
-            return Err(wrong());
-        }
-        let clip = hierarchy.levels().first().and_then(|level| level.descriptor().clip);
-        if column.clip != clip {
-            return Err(wrong());
-        }
-        NoisyColumn::new(&column.column, &hierarchy, epsilon).map_err(Error::unmet)
-    });
-    let noisy = noisy.collect::<Result<Vec<_>>>().map_err(|_| wrong())?;
-    // The record does not say which order; only the input tells.
-    let is_of = |order: Order| -> Result<bool> {
-        let mechanism = Mechanism::from_columns(order, min_size(models), noisy.clone());
-        Ok(given.iter().map(|(_, noise)| *noise).eq(&NoiseRecord::all(&mechanism, public.rows())?))
-    };
-    let are_right = noisy.iter().all(|noisy| noisy.epsilon().is_positive())
-        && noisy.len() <= MAX_COLUMNS
-        && epsilon_of(&noisy) <= MAX_EPSILON.units(EPSILON_SCALE)
-        && (is_of(Order::Hilbert)? || is_of(Order::Distance)?);
-    if public.individuals.is_some_and(|individuals| individuals != public.rows()) {
-        return Err(refused(
-            "the record contradicts itself on the number of individuals, who have one row each",
-        ));
-    }
-    let is_of_all = given.len() == columns.len() && public.columns().count() == columns.len();
-    match is_of_all && are_right {
-        true => Ok(Some(Mechanism::from_columns(Order::Hilbert, min_size(models), noisy))),
-        false => Err(wrong()),
-    }
-}
-
-/// Returns the sum of the shares of epsilon, in its last digit.
-fn epsilon_of(noisy: &[NoisyColumn]) -> i128 {
-    noisy.iter().map(|noisy| noisy.epsilon().units(EPSILON_SCALE)).sum()
-}
-
-/// Returns whether kanon gives this descriptor to the level with this number.
-fn is_level(level: &LevelRecord, is_text: bool) -> bool {
-    let LevelRecord { level, of, by, .. } = level;
-    let (is_top, is_suppressed) = (level == of, *by == Descriptor::suppress());
-    let is_known = if by.is_of_file() {
-        is_text && *by == Descriptor::of_file(*level)
-    } else if by.is_of_merge() {
-        is_text && *by == Descriptor::of_merge(*level, by.label_of_merge())
-    } else if *by == Descriptor::as_is() {
-        *level == 0
-    } else {
-        let is_clip = by.generalizer == clip::ROW.doc.name;
-        is_suppressed || (by.restore(is_text).is_some() && is_clip == (*level == 0))
-    };
-    *of > 0 && level <= of && is_known && is_top == is_suppressed
-}
-
-/// Rebuilds the generalizer of each released column's level from its descriptor, if possible; for a
-/// generalizer that only the policy knows, every value counts as a label. `None` for columns that
-/// are not quasi-identifiers.
-///
-/// # Errors
-/// An unmet error when a descriptor does not fit the column's type, or a suppressed column holds
-/// several values.
-pub(super) async fn generalizers(
-    public: &PublicRecord,
-    schema: &Schema,
-    output: &DataFrame,
-) -> Result<Vec<Option<Arc<dyn Generalizer>>>> {
-    let mut all: Vec<Option<Arc<dyn Generalizer>>> = Vec::new();
-    if let RecodingRecord::Centroids(_) = &public.recoding {
-        let is_shown = |column: &ColumnRecord| public.recoding.centroid(&column.name).is_some();
-        let text = |column| is_shown(column).then(|| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
-        return Ok(public.columns().map(text).collect());
-    }
-    if let RecodingRecord::Regions(_) = &public.recoding {
-        for column in public.columns() {
-            let region = public.recoding.region(&column.name);
-            if let Some(region) = region {
-                check_canonical(region, output).await?;
-            }
-            all.push(region.map(|_| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>));
-        }
-        return Ok(all);
-    }
-    for (column, field) in public.columns().zip(schema.fields()) {
-        let Some(LevelRecord { by, .. }) = public.recoding.level(&column.name) else {
-            all.push(None);
-            continue;
-        };
-        let (name, data_type) = (&column.name, field.data_type());
-        let is_text = *data_type == DataType::Utf8;
-        if *by == Descriptor::suppress() {
-            let labels = released_labels(output, name).await?;
-            if labels.is_some_and(|labels| labels.len() > 1) {
-                return Err(refused(format!("`{name}` is recorded as suppressed but holds several values")));
-            }
-            // The top level of a hierarchy file has the file's own label.
-            all.push(Some(if is_text { Arc::new(AsIs { text: true }) } else { Arc::new(Suppress::null()) }));
-            continue;
-        }
-        all.push(Some(match by.restore(is_text) {
-            None => Arc::new(AsIs { text: is_text }),
-            Some(made) if !makes(&*made, data_type) => {
-                return Err(refused(format!("`{name}` has a type that its level does not produce")));
-            }
-            Some(made) => {
-                let labels = released_labels(output, name).await?;
-                labels.and_then(|labels| made.with_label_width(&labels)).unwrap_or(made)
-            }
-        }));
-    }
-    Ok(all)
-}
-
-/// Checks that each released text of a column is the canonical one of a region.
-async fn check_canonical(region: &RegionColumn, output: &DataFrame) -> Result<()> {
-    let (data_type, has_intervals) = (region.type_of_values()?, region.shows == Regions::Intervals);
-    let Some(labels) = released_labels(output, &region.column).await? else { return Ok(()) };
-    for row in 0..labels.len() {
-        let text = Value::read(&labels, row)?.text_form();
-        if RegionLabel::parse_canonical(text.as_deref(), &data_type, has_intervals).is_none() {
-            return Err(refused(format!(
-                "`{}` holds a text that kanon would not write for a region",
-                region.column
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Returns whether a level makes labels of this type from any values. Labels that are not text have
-/// the type of the values.
-fn makes(level: &dyn Generalizer, labels: &DataType) -> bool {
-    if *labels != DataType::Utf8 {
-        return level.output_type(labels).is_ok_and(|made| made == *labels);
-    }
-    let inputs = [
-        DataType::Int64,
-        DataType::Float64,
-        DataType::Utf8View,
-        DataType::Date32,
-        DataType::Timestamp(TimeUnit::Second, None),
-    ];
-    inputs.iter().any(|input| level.output_type(input).is_ok_and(|made| made == DataType::Utf8View))
+    kind_of_record(public).check_columns(public)
 }
 
 /// Checks the record's count of individuals that are unique on all released columns together.
@@ -453,4 +220,4 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
 
 #[cfg(test)]
 #[path = "check_record_tests.rs"]
-mod tests;
+pub(in crate::release) mod tests;

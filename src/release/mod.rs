@@ -6,7 +6,6 @@
 //! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
 pub mod apply;
-mod centroid_warnings;
 mod check_files;
 mod check_models;
 mod check_record;
@@ -32,9 +31,9 @@ use std::collections::BTreeSet;
 
 pub use publish::make_record::risks;
 pub use publish::place::Place;
-#[cfg(feature = "cli")]
-pub(crate) use search::no_groups;
 use search::unseen_values;
+#[cfg(feature = "cli")]
+pub(crate) use search::why_nothing;
 pub(crate) use search::{ask, can_be_searched};
 pub use search::{compare, limit, load, search, search_minimal};
 #[cfg(feature = "cli")]
@@ -50,7 +49,6 @@ use crate::input::{Input, PolicySource, open, open_typed};
 use crate::model::{Requirement, least_holders};
 use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
-use crate::release::centroid_warnings::centroid_warnings;
 use crate::release::pipeline::{VerifiedRelease, write_and_verify};
 use crate::release::publish::make_record::{Before, private_record, public_record, search_record};
 use crate::release::publish::neighbours;
@@ -86,8 +84,8 @@ pub struct Released {
     pub least_holders: u64,
     /// Whether a model compared the classes with a population.
     pub reads_population: bool,
-    /// What the publisher should know of the centroids that the classes show, in whole sentences.
-    pub of_centroids: Vec<String>,
+    /// What the publisher should know of what the classes show, in whole sentences.
+    pub remarks: Vec<String>,
     /// The columns that each single individuals out by themselves.
     pub sufficient: Sufficient,
     /// What is doubtful about the policy and its input, in whole sentences for users.
@@ -200,9 +198,6 @@ async fn release_by(
         }
     })?;
     let searched = search_record(policy, &method, &outcome);
-    let best = outcome.best.first().map(|best| &best.recoding);
-    let of_centroids = best.map(|best| centroid_warnings(&classes, best, &policy.requirements));
-    let of_centroids = of_centroids.transpose()?.unwrap_or_default();
     let mut notices = unseen_values(policy, &classes);
     notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);
@@ -211,7 +206,7 @@ async fn release_by(
     input.still_the_same()?;
     loaded.population.as_ref().map_or(Ok(()), PopulationTable::still_the_same)?;
 
-    let VerifiedRelease { content, judged, secret, costs, utility, warnings: of_plan } = made;
+    let VerifiedRelease { content, judged, secret, costs, utility, remarks, warnings: of_plan } = made;
     notices.extend(of_plan);
     let tables = files.records(&content.tables)?;
     if tables.first().map(|table| table.rows) != Some(judged.verified.rows) {
@@ -247,7 +242,7 @@ async fn release_by(
         chosen: content.recoding.in_policy_order(policy),
         least_holders,
         reads_population: loaded.population.is_some(),
-        of_centroids,
+        remarks,
         sufficient: judged.sufficient,
         doubts,
         warnings,

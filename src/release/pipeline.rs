@@ -24,7 +24,9 @@ pub(super) struct VerifiedRelease {
     pub(super) costs: Vec<f64>,
     /// What the recoding keeps, if it is recorded.
     pub(super) utility: Option<Utility>,
-    /// What the publisher should know, in whole sentences.
+    /// What the publisher should know of what the classes show, in whole sentences.
+    pub(super) remarks: Vec<String>,
+    /// What the publisher should know once the release is published, in whole sentences.
     pub(super) warnings: Vec<String>,
 }
 
@@ -84,6 +86,7 @@ pub(super) async fn carry_out<S: Sink>(
         secret: plan.secret,
         costs: plan.costs,
         utility: plan.utility,
+        remarks: plan.remarks,
         warnings: plan.warnings,
     })
 }

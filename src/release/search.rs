@@ -9,8 +9,8 @@ use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice};
-use crate::method::{self, AUTO, MethodRow, Outcome, Problem, ReleaseKind};
-use crate::model::{Class, Counted, Merge, Requirement, values_needed};
+use crate::method::{self, AUTO, MethodRow, Outcome, Problem};
+use crate::model::{Class, Counted, Merge, Requirement};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
 use crate::progress::{Phase, Progress};
@@ -180,30 +180,25 @@ pub(crate) fn ask<T>(
 
 /// Returns L, the number of individuals that may be suppressed; rows where none are counted.
 pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
-    // Groups hold every row, and so do the clusters that noise is added to.
-    if matches!(policy.kind, ReleaseKind::Groups | ReleaseKind::Noise) {
+    if !policy.kind.suppresses() {
         return 0;
     }
     policy.suppression_limit.floor_of(classes.total_individuals())
 }
 
-/// Returns why there are no groups that satisfy a policy, and what to do.
-pub(crate) fn no_groups(policy: &Policy) -> String {
-    let l = values_needed(&policy.requirements);
-    format!(
-        "each sensitive value may occur in at most 1 of {l} of the rows that have one, and NULL in at most 1 of {l} of all: require \
-         less, or use another method"
-    )
+/// Returns why the method of a policy makes no groups that satisfy it, and what to do; `None` for one that makes classes.
+pub(crate) fn why_nothing(policy: &Policy) -> Option<String> {
+    let row = method::row(&policy.method.name)?;
+    row.why_nothing.map(|why| why(&policy.requirements))
 }
 
 /// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
-    if policy.kind == ReleaseKind::Groups {
+    if let Some(why) = why_nothing(policy) {
         return Error::unmet(format!(
-            "`{}` found no groups that satisfy {}; {}",
+            "`{}` found no groups that satisfy {}; {why}",
             policy.method.name,
             models_text(&policy.requirements),
-            no_groups(policy)
         ));
     }
     let found = match outcome.nodes {

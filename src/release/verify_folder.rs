@@ -8,13 +8,12 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Input, open_typed};
-use crate::method::ReleaseKind;
 use crate::model::{Counted, Quantity, Requirement};
 use crate::policy::{Files, FilesAndTrees, PolicySpec};
 use crate::release::check_files::{check_folders, check_listing, check_table, read_tables};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
-use crate::release::kind::{Extent, Judged, Records, kind_of};
+use crate::release::kind::{Extent, Judged, Records, kind_of, kind_of_record};
 use crate::release::merged_trees;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{
@@ -98,8 +97,7 @@ pub async fn check_release(
     };
     let compared = input.map(compared).transpose()?;
     let models = recorded_models(&public)?;
-    // A record that contradicts itself on the noise of columns is refused as one of centroids.
-    let kind = kind_of(public.recoding.kind().unwrap_or(ReleaseKind::Centroids));
+    let kind = kind_of_record(&public);
     kind.check_record(out, &public, &models)?;
     let (judged, with_bytes) = match compared {
         Some(compared) => against(run, out, &public, &models, compared).await?,
@@ -111,7 +109,7 @@ pub async fn check_release(
         return Err(refused("the number of rows or classes differs from the record"));
     }
     // The rows alone do not name their individuals, unless each has exactly one.
-    if input.is_some() || public.individuals.is_none() || public.recoding.makes_groups() {
+    if input.is_some() || public.individuals.is_none() || public.recoding.has_row_of_each() {
         check_counts(&public, &verified, input.is_some())?;
         if public.unique != unique {
             return Err(refused("the unique share on all columns differs from the record"));

@@ -1,18 +1,21 @@
 //! A folder of one table judged by itself: its files, its schema, its rows.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::datatypes::Schema;
+use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::engine::{Rules, Run};
 use crate::error::Result;
+use crate::generalize::{AsIs, Generalizer};
 use crate::model::{Requirement, SensitiveColumn};
 use crate::release::check_files::{check_table, footer_of, read_parts};
 use crate::release::check_models::{self, can_be_judged_alone};
-use crate::release::check_record::{self, refused};
+use crate::release::check_record::refused;
 use crate::release::kind::Judged;
 use crate::release::publish::order;
-use crate::release::publish::record::{PublicRecord, models_text};
+use crate::release::publish::record::{ColumnRecord, PublicRecord, models_text};
 use crate::release::publish::write::{self, Part};
 use crate::release::released_schema::{GENERALIZED, field_label, labelled_field};
 use crate::release::verify_folder::recorded_models;
@@ -20,75 +23,115 @@ use crate::release::written_columns::as_texts;
 use crate::role::Role;
 use crate::verify::as_is::ReleasedRows;
 use crate::verify::expected::preferences_of;
-use crate::verify::noise::check_shown;
 use crate::verify::{Expected, verify};
 
-/// Judges rows by themselves: the models of the record, which are `requirements`, on the classes of its quasi-identifiers. Where
-/// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows) them
-/// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
-pub(super) async fn judge_alone(
-    run: &Run<'_>,
-    out: &Path,
-    public: &PublicRecord,
-    requirements: &[Requirement],
-) -> Result<(Judged, bool)> {
-    let mechanism = check_record::check_noise(public, requirements)?;
-    let table = public.tables.first().ok_or_else(|| refused("the record lists no file"))?;
-    let parts = &table.parts();
-    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(requirements)));
-    let with_bytes = check_table(run, out, public, table, &schema, &footer)?;
-    let session = run.resources.session(Rules::new())?;
-    let written = read_parts(&session, out, parts)?;
-    if let Some(mechanism) = &mechanism {
-        check_shown(&written, mechanism, run.stop).await?;
+/// The only table of a folder, whose files are checked against the record.
+pub(super) struct RecordedTable<'a> {
+    out: &'a Path,
+    public: &'a PublicRecord,
+    requirements: &'a [Requirement],
+    session: SessionContext,
+    parts: Vec<Part>,
+    /// Its columns, as the record describes them.
+    pub(super) schema: Schema,
+    /// Its rows as they were written.
+    pub(super) written: DataFrame,
+    /// Its rows with one text for each quasi-identifier.
+    pub(super) output: DataFrame,
+    /// Whether the files are what this version writes.
+    with_bytes: bool,
+}
+
+impl<'a> RecordedTable<'a> {
+    /// Opens the table of the folder `out`; `requirements` are the models of the record.
+    ///
+    /// # Errors
+    /// An unmet error when its files are not those of the record, a data error when they cannot be read.
+    pub(super) fn open(
+        run: &Run<'_>,
+        out: &'a Path,
+        public: &'a PublicRecord,
+        requirements: &'a [Requirement],
+    ) -> Result<Self> {
+        let table = public.tables.first().ok_or_else(|| refused("the record lists no file"))?;
+        let parts = table.parts();
+        let schema = recorded_schema(out, public, &parts)?;
+        let footer = write::footer(&models_text(requirements));
+        let with_bytes = check_table(run, out, public, table, &schema, &footer)?;
+        let session = run.resources.session(Rules::new())?;
+        let written = read_parts(&session, out, &parts)?;
+        let output = as_texts(written.clone(), &public.recoding.written_columns()?)?;
+        Ok(Self { out, public, requirements, session, parts, schema, written, output, with_bytes })
     }
-    let output = as_texts(written, &public.recoding.written_columns()?)?;
-    let generalizers = check_record::generalizers(public, &schema, &output).await?;
-    let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
-    let bounding = |requirement: Requirement| {
-        let bounds_labels = check_models::values_bound_labels(&requirement);
-        let is_judged = bounds_labels || can_be_judged_alone(&requirement, public);
-        let model = match public.individuals {
-            _ if requirement.model.needs().compares() || !is_judged => None,
-            None => Some(requirement.model),
-            Some(_) => requirement.model.bounded_by_rows(),
+
+    /// Returns what stands for the labels of each quasi-identifier where classes show texts of their own.
+    pub(super) fn as_shown(&self) -> Vec<Option<Arc<dyn Generalizer>>> {
+        let recoding = &self.public.recoding;
+        let is_shown = |column: &ColumnRecord| recoding.descriptor(&column.name).is_some();
+        let text = |column| is_shown(column).then(|| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
+        self.public.columns().map(text).collect()
+    }
+
+    /// Judges the rows by themselves: the models of the record on the classes of its quasi-identifiers, whose labels these
+    /// `generalizers` leave as they are. Where individuals are counted, the models are those that
+    /// [bound](crate::model::ClassModel::bounded_by_rows) them by rows; a model without one is not judged and reaches `None`, nor
+    /// is one that looks at the whole input. Returns also whether the files are what this version writes.
+    ///
+    /// # Errors
+    /// An unmet error that says what is wrong, a data error when the rows cannot be judged.
+    pub(super) async fn judge(
+        self,
+        run: &Run<'_>,
+        generalizers: Vec<Option<Arc<dyn Generalizer>>>,
+    ) -> Result<(Judged, bool)> {
+        let Self { out, public, requirements, session, parts, output, with_bytes, .. } = self;
+        let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
+        let bounding = |requirement: Requirement| {
+            let bounds_labels = check_models::values_bound_labels(&requirement);
+            let is_judged = bounds_labels || can_be_judged_alone(&requirement, public);
+            let model = match public.individuals {
+                _ if requirement.model.needs().compares() || !is_judged => None,
+                None => Some(requirement.model),
+                Some(_) => requirement.model.bounded_by_rows(),
+            };
+            let as_they_are =
+                |column: SensitiveColumn| if bounds_labels { column.at_level(0) } else { column };
+            model.map(|model| {
+                Requirement::new(model, requirement.sensitive.map(as_they_are)).over(requirement.quasi)
+            })
         };
-        let as_they_are = |column: SensitiveColumn| if bounds_labels { column.at_level(0) } else { column };
-        model.map(|model| {
-            Requirement::new(model, requirement.sensitive.map(as_they_are)).over(requirement.quasi)
-        })
-    };
-    let models: Vec<Option<Requirement>> = recorded_models(public)?.into_iter().map(bounding).collect();
-    let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
-    let models: Vec<Requirement> = models.into_iter().flatten().collect();
-    let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
-    let expected = Expected {
-        columns: columns.collect(),
-        assignment: None,
-        requirements: &models,
-        sensitive: sensitive.map(|column| column.name.clone()).collect(),
-        preferences: Vec::new(),
-        population: None,
-        individual: None,
-        suppression_limit: None,
-    };
-    let mut verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
-    let mut reached = std::mem::take(&mut verified.reached).into_iter();
-    let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
-    verified.reached = judged.into_iter().map(of_model).collect();
-    let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
-    let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
-    if public.individuals.is_none() {
-        verified.reached_among_released = rows.reached_among_released().await?;
-        check_models::check_among_released(expected.requirements, &verified)?;
-    } else {
-        check_models::check_shares(public, &rows.share_over_subsets().await?)?;
+        let models: Vec<Option<Requirement>> = recorded_models(public)?.into_iter().map(bounding).collect();
+        let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
+        let models: Vec<Requirement> = models.into_iter().flatten().collect();
+        let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
+        let expected = Expected {
+            columns: columns.collect(),
+            assignment: None,
+            requirements: &models,
+            sensitive: sensitive.map(|column| column.name.clone()).collect(),
+            preferences: Vec::new(),
+            population: None,
+            individual: None,
+            suppression_limit: None,
+        };
+        let mut verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
+        let mut reached = std::mem::take(&mut verified.reached).into_iter();
+        let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
+        verified.reached = judged.into_iter().map(of_model).collect();
+        let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
+        let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
+        if public.individuals.is_none() {
+            verified.reached_among_released = rows.reached_among_released().await?;
+            check_models::check_among_released(expected.requirements, &verified)?;
+        } else {
+            check_models::check_shares(public, &rows.share_over_subsets().await?)?;
+        }
+        let unique = rows.unique_together().await?;
+        let sufficient = rows.sufficient(&unique).await?;
+        order::check(out, &parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
+        let classes = verified.sizes.classes();
+        Ok((Judged { verified, classes, unique, sufficient, as_is: Vec::new() }, with_bytes))
     }
-    let unique = rows.unique_together().await?;
-    let sufficient = rows.sufficient(&unique).await?;
-    order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
-    let classes = verified.sizes.classes();
-    Ok((Judged { verified, classes, unique, sufficient, as_is: Vec::new() }, with_bytes))
 }
 
 /// Returns the schema of the record's columns, with the types of the first file.

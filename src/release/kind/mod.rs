@@ -2,12 +2,15 @@
 //! folder.
 //!
 //! A kind returns data: the tables, what they show, and a judge of them. The pipeline writes, verifies and records
-//! them, and `verify_folder.rs` judges a folder.
+//! them, `verify_folder.rs` judges a folder, and commands describe it (`describe.rs`).
 
+mod centroids;
 pub mod classes;
 mod classes_alone;
+pub mod describe;
 pub(super) mod groups;
 pub mod levels;
+pub mod measure;
 mod noise;
 pub mod ordered_rows;
 mod regions;
@@ -28,10 +31,12 @@ use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::input::Loaded;
 use crate::measure::utility::Utility;
 use crate::method::microaggregation::dp_centroids::Clusters;
-use crate::method::{Recoding, ReleaseKind};
+use crate::method::{Candidate, Recoding, ReleaseKind};
 use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::check_record::refused;
+use crate::release::kind::describe::Describe;
+use crate::release::kind::measure::Measured;
 use crate::release::publish::record::{
     ColumnRecord, PrivateRecord, PublicRecord, RecodingRecord, models_text,
 };
@@ -46,9 +51,31 @@ use crate::verify::sufficient::Sufficient;
 pub(super) fn kind_of(kind: ReleaseKind) -> &'static dyn Kind {
     match kind {
         ReleaseKind::Levels => &levels::Levels,
-        ReleaseKind::Regions | ReleaseKind::Centroids => &regions::Regions,
+        ReleaseKind::Regions => &regions::Regions,
+        ReleaseKind::Centroids => &centroids::Centroids,
         ReleaseKind::Noise => &noise::Noise,
         ReleaseKind::Groups => &groups::Groups,
+    }
+}
+
+/// Returns the row of a record's kind. A record that contradicts itself on the noise of columns is refused as one of
+/// centroids.
+pub(super) fn kind_of_record(public: &PublicRecord) -> &'static dyn Kind {
+    kind_of(public.recoding.kind().unwrap_or(ReleaseKind::Centroids))
+}
+
+impl RecodingRecord {
+    /// Returns the description of what the release shows.
+    pub fn describe(&self) -> Box<dyn Describe + '_> {
+        match self {
+            Self::Levels(levels) => Box::new(levels::LevelsText(levels)),
+            Self::Regions(regions) => Box::new(regions::RegionsText(regions)),
+            Self::Centroids(columns) if self.kind() == Some(ReleaseKind::Noise) => {
+                Box::new(noise::NoiseText(columns))
+            }
+            Self::Centroids(columns) => Box::new(centroids::CentroidsText(columns)),
+            Self::Groups(groups) => Box::new(groups::GroupsText(groups)),
+        }
     }
 }
 
@@ -60,6 +87,32 @@ pub(super) trait Kind: Sync {
     /// # Errors
     /// An internal error if a released column is not in the input.
     fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>>;
+
+    /// Measures a recoding that a method of this kind found, also what it `keeps`.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    fn measure(
+        &self,
+        policy: &Policy,
+        classes: &ClassTable,
+        found: &Candidate,
+        keeps: bool,
+    ) -> Result<Measured>;
+
+    /// Applies the recoding of the release that a private record belongs to; `None` if too many rows fail the models or fit
+    /// no class.
+    ///
+    /// # Errors
+    /// An unmet error if the record holds none; a policy error if this kind makes one of its own for each input, or if a column
+    /// has changed; a data error when memory runs out.
+    fn apply_again(
+        &self,
+        run: &Run<'_>,
+        loaded: &Loaded,
+        classes: &ClassTable,
+        earlier: &PrivateRecord,
+    ) -> Result<Option<Candidate>>;
 
     /// Plans the release of a recoding that a method of this kind found.
     ///
@@ -74,7 +127,13 @@ pub(super) trait Kind: Sync {
     /// A policy error when the private record is needed and missing, an unmet error when a record cannot be true.
     async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content>;
 
-    /// Checks what the public record of the folder `out` says of this kind, before anything else is read.
+    /// Checks what the public record says of its quasi-identifiers, before anything else is read.
+    ///
+    /// # Errors
+    /// An unmet error when it contradicts itself.
+    fn check_columns(&self, public: &PublicRecord) -> Result<()>;
+
+    /// Checks what the public record of the folder `out` says of its models and tables, before any row is read.
     ///
     /// # Errors
     /// An unmet error when it contradicts itself or the files.
@@ -92,9 +151,7 @@ pub(super) trait Kind: Sync {
         out: &Path,
         public: &PublicRecord,
         models: &[Requirement],
-    ) -> Result<(Judged, bool)> {
-        classes_alone::judge_alone(run, out, public, models).await
-    }
+    ) -> Result<(Judged, bool)>;
 }
 
 /// What a search found, with what it looked at.
@@ -124,7 +181,9 @@ pub(super) struct ReleasePlan {
     pub(super) costs: Vec<f64>,
     /// What the recoding keeps, if that is recorded.
     pub(super) utility: Option<Utility>,
-    /// What the publisher should know, in whole sentences.
+    /// What the publisher should know of what the classes show, in whole sentences.
+    pub(super) remarks: Vec<String>,
+    /// What the publisher should know once the release is published, in whole sentences.
     pub(super) warnings: Vec<String>,
     /// The budget of the rows while they are written.
     pub(super) budget: Arc<dyn Budget>,

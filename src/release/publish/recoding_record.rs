@@ -12,6 +12,7 @@ use crate::policy::{Policy, Quasi};
 use crate::release::interval_columns::IntervalColumns;
 use crate::release::publish::record::{plain_number, recorded};
 use crate::release::written_columns::WrittenColumns;
+use crate::verify::assignment::LinesShow;
 
 /// What the released quasi-identifiers show, by kind of recoding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -296,13 +297,34 @@ impl RecodingRecord {
         }
     }
 
-    /// Returns whether rows are in groups and show every value as it is.
-    pub fn makes_groups(&self) -> bool {
-        matches!(self, Self::Groups(_))
+    /// Returns whether there is a row for each individual of the input, and no other.
+    pub fn has_row_of_each(&self) -> bool {
+        self.kind().is_some_and(|kind| !kind.suppresses())
+    }
+
+    /// Returns the folders of the tables; `None` for the folder of the release itself.
+    pub(crate) fn folders(&self) -> &'static [Option<&'static str>] {
+        match self {
+            Self::Levels(_) | Self::Regions(_) | Self::Centroids(_) => &[None],
+            Self::Groups(_) => &[Some(TABLES_OF_GROUPS[0]), Some(TABLES_OF_GROUPS[1])],
+        }
+    }
+
+    /// Returns what the texts of the private record's assignment show; `None` for a release without one.
+    pub(crate) fn lines_show(&self) -> Option<LinesShow> {
+        match self {
+            Self::Levels(_) | Self::Groups(_) => None,
+            Self::Regions(regions) => Some(LinesShow::Regions(regions.ends)),
+            // A column whose centroid is a mode has it whatever those of numbers are.
+            Self::Centroids(columns) => {
+                let of_numbers = CentroidColumn::of_numbers(columns).next();
+                Some(LinesShow::Centroids(of_numbers.unwrap_or(Centroid::Mean)))
+            }
+        }
     }
 
     /// Returns whether all columns show means with noise.
-    pub fn adds_noise(&self) -> bool {
+    fn adds_noise(&self) -> bool {
         let Self::Centroids(columns) = self else { return false };
         !columns.is_empty() && columns.iter().all(|column| column.noise.is_some())
     }

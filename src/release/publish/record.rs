@@ -207,9 +207,15 @@ impl FileRecord {
 impl PublicRecord {
     /// Returns the columns of the policy in all tables.
     pub fn columns(&self) -> impl Iterator<Item = &ColumnRecord> {
-        let columns = self.tables.iter().flat_map(|table| &table.columns);
-        let makes_groups = self.recoding.makes_groups();
-        columns.filter(move |column| !makes_groups || !GROUP_ROLES.contains(&column.role.as_str()))
+        self.tables.iter().flat_map(|table| {
+            let is_own = |column: &ColumnRecord| GROUP_ROLES.contains(&column.role.as_str());
+            table.columns.iter().filter(move |column| table.folder.is_none() || !is_own(column))
+        })
+    }
+
+    /// Returns the columns of the quasi-identifiers.
+    pub fn quasi(&self) -> impl Iterator<Item = &ColumnRecord> {
+        self.columns().filter(|column| column.role == Role::Quasi.word())
     }
 
     /// Returns the names of the columns in which the files hold the quasi-identifiers.
@@ -296,14 +302,11 @@ impl PublicRecord {
         if record.expected_digest()? != record.digest || record.to_json()? != text {
             return Err(edited());
         }
-        let is_quasi = |column: &&ColumnRecord| column.role == Role::Quasi.word();
-        let quasi = record.columns().filter(is_quasi).map(|column| column.name.as_str());
+        let quasi = record.quasi().map(|column| column.name.as_str());
         let names: BTreeSet<&String> = record.columns().map(|column| &column.name).collect();
         let are_unique = names.len() == record.columns().count();
         let folders: Vec<Option<&str>> = record.tables.iter().map(|table| table.folder.as_deref()).collect();
-        let of_groups = TABLES_OF_GROUPS.map(Some);
-        let expected = if record.recoding.makes_groups() { &of_groups[..] } else { &[None] };
-        if folders != expected || !are_unique || !quasi.eq(record.recoding.columns()) {
+        if folders != record.recoding.folders() || !are_unique || !quasi.eq(record.recoding.columns()) {
             return Err(Error::unmet(format!(
                 "verification refused: {} does not list the tables of its recoding, with distinct columns, and what each quasi-identifier shows",
                 path.display()

@@ -7,6 +7,9 @@
 mod alone;
 mod deal;
 mod tables;
+mod text;
+
+pub(super) use text::GroupsText;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,24 +18,29 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::prelude::DataFrame;
+use serde_json::json;
 
-use crate::class::{Budget, Groups as FoundGroups, Held};
+use crate::class::{Budget, ClassTable, EvaluatedNode, Groups as FoundGroups, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
-use crate::method::Recoding;
+use crate::measure::utility::Utility;
 use crate::method::anatomy::COLUMNS;
+use crate::method::{Candidate, Recoding};
 use crate::model::{Requirement, values_needed};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::kind::groups::tables::{columns, ordered_quasi, ordered_values, schemas};
+use crate::release::kind::measure::{Measured, known_losses};
 use crate::release::kind::ordered_rows::{ordered_rows, typed};
 use crate::release::kind::{
     Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TablePlan, TableRows,
     key_of_record, wrong_recoding,
 };
 use crate::release::publish::digest;
-use crate::release::publish::record::{GroupsRecord, PublicRecord, RecodingRecord, TABLES_OF_GROUPS};
+use crate::release::publish::record::{
+    GroupsRecord, PrivateRecord, PublicRecord, RecodingRecord, TABLES_OF_GROUPS,
+};
 use crate::release::role_checks;
 use crate::verify::as_is::UniqueTogether;
 use crate::verify::groups::{DealingKey, GroupTables, VerifiedGroups};
@@ -47,6 +55,42 @@ pub(super) struct Groups;
 impl Kind for Groups {
     fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>> {
         Ok(schemas(policy, input)?.into())
+    }
+
+    fn measure(
+        &self,
+        policy: &Policy,
+        classes: &ClassTable,
+        found: &Candidate,
+        keeps: bool,
+    ) -> Result<Measured> {
+        let Recoding::Groups(groups) = &found.recoding else { return Err(wrong_recoding()) };
+        let levels = vec![0; classes.columns().len()];
+        let node = EvaluatedNode::new(classes, &levels, classes.base(), &[])?;
+        let losses = known_losses(policy, classes).map(|loss| (loss.doc().name, loss.value(&node)));
+        let error = groups.reconstruction_error();
+        Ok(Measured {
+            text: format!(
+                "two tables: quasi-identifiers as they are, sensitive values by group (reconstruction error {error:.3})"
+            ),
+            parts: ("groups", json!(groups.sizes().len())),
+            losses: losses.chain([("reconstruction_error", error)]).collect(),
+            utility: keeps.then(|| Utility::of_node(&node)).transpose()?,
+        })
+    }
+
+    fn apply_again(
+        &self,
+        _: &Run<'_>,
+        loaded: &Loaded,
+        _: &ClassTable,
+        _: &PrivateRecord,
+    ) -> Result<Option<Candidate>> {
+        Err(Error::policy(format!(
+            "`{}` deals the rows of its own input to groups, and other rows make other groups; release with --policy",
+            loaded.policy.method.name
+        ))
+        .at("--recoding"))
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
@@ -65,6 +109,10 @@ impl Kind for Groups {
             )
         })?;
         content_of(policy, input, DealingKey(key_of_record(key)?))
+    }
+
+    fn check_columns(&self, _: &PublicRecord) -> Result<()> {
+        Ok(())
     }
 
     fn check_record(&self, out: &Path, public: &PublicRecord, models: &[Requirement]) -> Result<()> {
@@ -112,6 +160,7 @@ async fn plan_dealt(
         secret: Secret { dealing_key: Some(key), ..Secret::default() },
         costs: vec![0.0; quasi.len()],
         utility: None,
+        remarks: Vec::new(),
         warnings: Vec::new(),
         held: Held::new(&budget),
         budget,

@@ -1,32 +1,47 @@
 //! Releases that show the labels of one level per column.
 
+mod check;
+mod text;
+
+pub(super) use text::LevelsText;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
+use serde_json::json;
 
-use crate::class::{Budget, EncodedColumn, EvaluatedNode, Held};
+use crate::class::{Budget, ClassTable, EncodedColumn, EvaluatedNode, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer, apply};
 use crate::input::Loaded;
 use crate::measure::granularity;
 use crate::measure::utility::Utility;
-use crate::method::Recoding;
+use crate::method::lattice::Found;
+use crate::method::{Candidate, Recoding};
+use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
+use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::classes::{
     ClassesJudge, KeptClasses, check_not_empty, content, finer, in_order, rows,
 };
+use crate::release::kind::classes_alone::RecordedTable;
+use crate::release::kind::measure::{Measured, known_losses};
 use crate::release::kind::{
-    Content, Kind, Records, ReleasePlan, SearchResult, Secret, only_table, wrong_recoding,
+    Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, only_table, wrong_recoding,
 };
-use crate::release::publish::record::{LevelRecord, RecodingRecord};
+use crate::release::publish::record::{
+    FoundRecoding, LevelRecord, PrivateRecord, PublicRecord, RecodingRecord,
+};
 use crate::release::released_labels::released_labels;
 use crate::release::released_schema::released_schema;
+use crate::release::search::limit;
 
 /// The row of this kind.
 pub(super) struct Levels;
@@ -36,6 +51,50 @@ impl Kind for Levels {
     fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>> {
         let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
         Ok(vec![schema(policy, input, &as_is.collect::<Vec<_>>())?])
+    }
+
+    fn measure(
+        &self,
+        policy: &Policy,
+        classes: &ClassTable,
+        found: &Candidate,
+        keeps: bool,
+    ) -> Result<Measured> {
+        let Recoding::Levels(levels) = &found.recoding else { return Err(wrong_recoding()) };
+        let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
+        let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
+        let names = policy.quasi.iter().map(|quasi| quasi.name.clone());
+        let parts: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
+        Ok(Measured {
+            text: text::levels_text(policy, levels),
+            parts: ("levels", json!(parts)),
+            losses: known_losses(policy, classes).map(|loss| (loss.doc().name, loss.value(&node))).collect(),
+            utility: keeps.then(|| Utility::of_node(&node)).transpose()?,
+        })
+    }
+
+    fn apply_again(
+        &self,
+        _: &Run<'_>,
+        loaded: &Loaded,
+        classes: &ClassTable,
+        earlier: &PrivateRecord,
+    ) -> Result<Option<Candidate>> {
+        let policy = &loaded.policy;
+        let recoding = earlier.search.best.first().map(|best| &best.recoding);
+        let (Some(FoundRecoding::Levels(levels)), None) = (recoding, &earlier.assignment) else {
+            return Err(no_recoding());
+        };
+        let ranges = policy.ranges();
+        let is_allowed = levels.len() == ranges.len()
+            && levels.iter().zip(&ranges).all(|(level, range)| range.contains(level));
+        if !is_allowed {
+            return Err(no_recoding());
+        }
+        let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
+        let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
+        let holds = node.kept_classes() > 0 && node.is_anonymous(limit(policy, classes));
+        Ok(holds.then(|| Found::new(&node, policy.objective).into()))
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
@@ -57,8 +116,17 @@ impl Kind for Levels {
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
         let rows = vec![rows(run, loaded, classes, kept, &schema, &budget)?];
         let content = content_of(policy, schema, &levels, generalizers)?;
-        let (secret, warnings, held) = (Secret::default(), Vec::new(), Held::new(&budget));
-        Ok(ReleasePlan { content, rows, secret, costs, utility, warnings, budget, held })
+        Ok(ReleasePlan {
+            content,
+            rows,
+            secret: Secret::default(),
+            costs,
+            utility,
+            remarks: Vec::new(),
+            warnings: Vec::new(),
+            held: Held::new(&budget),
+            budget,
+        })
     }
 
     /// The generalizers are padded as the released labels require.
@@ -77,6 +145,22 @@ impl Kind for Levels {
             levels.push(level);
         }
         content_of(policy, schema(policy, input, &generalizers)?, &levels, generalizers)
+    }
+
+    fn check_columns(&self, public: &PublicRecord) -> Result<()> {
+        check::check_columns(public)
+    }
+
+    async fn judge_alone(
+        &self,
+        run: &Run<'_>,
+        out: &Path,
+        public: &PublicRecord,
+        models: &[Requirement],
+    ) -> Result<(Judged, bool)> {
+        let table = RecordedTable::open(run, out, public, models)?;
+        let generalizers = check::generalizers(public, &table.schema, &table.output).await?;
+        table.judge(run, generalizers).await
     }
 }
 

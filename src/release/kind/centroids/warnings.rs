@@ -5,8 +5,7 @@ use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, Held, ReleasedCl
 use crate::decimal::ratio;
 use crate::error::Result;
 use crate::generalize::{Centroid, Value};
-use crate::method::Recoding;
-use crate::model::{Counted, Requirement};
+use crate::model::Counted;
 use crate::plural::plural;
 
 /// Returns a sentence for each column in which a mean of a kept class is for more than half the
@@ -15,17 +14,8 @@ use crate::plural::plural;
 ///
 /// # Errors
 /// A data error when memory runs out.
-pub(super) fn centroid_warnings(
-    table: &ClassTable,
-    recoding: &Recoding,
-    requirements: &[Requirement],
-) -> Result<Vec<String>> {
-    let Recoding::Classes(released) = recoding else { return Ok(Vec::new()) };
-    if !released.shows_centroids() {
-        return Ok(Vec::new());
-    }
-    let merged = table.merge(released)?;
-    let evaluated = EvaluatedRegions::new(table, released, &merged, requirements)?;
+pub(super) fn centroid_warnings(evaluated: &EvaluatedRegions<'_>) -> Result<Vec<String>> {
+    let (table, released) = (evaluated.table(), evaluated.released());
     let mut held = Held::new(table.budget());
     let values = table.columns().iter().map(|column| column.distinct() * size_of::<Value>());
     let of_base = released.class_of_base().len() * (size_of::<u32>() + size_of::<Vec<u32>>());

@@ -1,6 +1,13 @@
-//! Releases whose classes show regions or centroids: what each kept class shows, in the order of the release, and the
-//! assignment for the private record.
+//! Releases whose classes show regions: what each kept class shows, in the order of the release, and the assignment for the
+//! private record. Classes that show centroids are planned in the same way.
 
+mod check;
+mod earlier;
+mod text;
+
+pub(super) use text::RegionsText;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, StringArray, UInt32Array};
@@ -10,6 +17,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use serde_json::json;
 
 use crate::class::{Budget, ClassTable, EvaluatedRegions, Held, ReleasedClasses, ShownColumn};
 use crate::engine::{Context, PoolBudget, Run};
@@ -18,7 +26,8 @@ use crate::generalize::{Descriptor, text_forms};
 use crate::input::Loaded;
 use crate::measure::granularity;
 use crate::measure::utility::Utility;
-use crate::method::Recoding;
+use crate::method::{Candidate, Recoding};
+use crate::model::Requirement;
 use crate::policy::{Policy, Quasi};
 use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
@@ -27,9 +36,14 @@ use crate::release::kind::classes::{
     AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, in_order, rows,
     written,
 };
-use crate::release::kind::{Content, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding};
+use crate::release::kind::classes_alone::RecordedTable;
+use crate::release::kind::measure::{Measured, known_losses};
+use crate::release::kind::{
+    Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding,
+};
 use crate::release::publish::record::{
-    CentroidColumn, RecodingRecord, RegionColumn, Regions as Shows, RegionsRecord,
+    CentroidColumn, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions as Shows,
+    RegionsRecord,
 };
 use crate::release::publish::write_assignment::{self, Texts};
 use crate::release::released_schema::released_schema;
@@ -45,43 +59,128 @@ impl Kind for Regions {
         Ok(vec![schema(policy, input)?])
     }
 
+    fn measure(
+        &self,
+        policy: &Policy,
+        classes: &ClassTable,
+        found: &Candidate,
+        keeps: bool,
+    ) -> Result<Measured> {
+        measured(policy, classes, found, keeps, "each class shows regions of its own")
+    }
+
+    fn apply_again(
+        &self,
+        run: &Run<'_>,
+        loaded: &Loaded,
+        classes: &ClassTable,
+        earlier: &PrivateRecord,
+    ) -> Result<Option<Candidate>> {
+        earlier::apply_again(run, loaded, classes, earlier)
+    }
+
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
-        let SearchResult { recoding: Recoding::Classes(released), classes, is_recorded, .. } = found else {
-            return Err(wrong_recoding());
-        };
-        let policy = &loaded.policy;
-        let merged = classes.merge(&released)?;
-        let evaluated = EvaluatedRegions::new(&classes, &released, &merged, &policy.requirements)?;
-        check_not_empty(policy, &evaluated)?;
-        let (assignment, kept) = choose(policy, &evaluated)?;
-        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
-        let mut held = Held::new(&budget);
-        // With what the private record makes of it.
-        held.at_least(assignment.len() * 4)?;
-        let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
-        let costs = granularity::of_columns(&evaluated);
-        let secret = Secret { assignment: Some(assignment.clone()), ..Secret::default() };
-        let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
-        drop((merged, released));
-        let schema = schema(policy, loaded.schema())?;
-        let rows = vec![rows(run, loaded, classes, kept, &schema, &budget)?];
-        let content = content_of(policy, schema, assigned)?;
-        let warnings = Vec::new();
-        Ok(ReleasePlan { content, rows, secret, costs, utility, warnings, budget, held })
+        plan(run, loaded, found, |_| Ok(Vec::new()))
     }
 
     async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
-        let recorded =
-            records.private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
-        let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
-            Error::policy(
-                "this release shows regions or centroids: to compare it with the input, its private record is needed, which says \
-                 what each combination of values shows; it is missing, damaged or belongs to another release",
-            )
-        })?;
-        let lines = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
-        content_of(policy, schema(policy, input)?, AssignedLines { lines: lines.into(), is_of_earlier })
+        read(policy, input, records)
     }
+
+    fn check_columns(&self, public: &PublicRecord) -> Result<()> {
+        check::check_columns(public)
+    }
+
+    async fn judge_alone(
+        &self,
+        run: &Run<'_>,
+        out: &Path,
+        public: &PublicRecord,
+        models: &[Requirement],
+    ) -> Result<(Judged, bool)> {
+        let table = RecordedTable::open(run, out, public, models)?;
+        for region in public.columns().filter_map(|column| public.recoding.region(&column.name)) {
+            check::check_canonical(region, &table.output).await?;
+        }
+        let generalizers = table.as_shown();
+        table.judge(run, generalizers).await
+    }
+}
+
+/// Measures classes of a method's own, which show `what`.
+///
+/// # Errors
+/// A data error when memory runs out.
+pub(super) fn measured(
+    policy: &Policy,
+    classes: &ClassTable,
+    found: &Candidate,
+    keeps: bool,
+    what: &str,
+) -> Result<Measured> {
+    let Recoding::Classes(released) = &found.recoding else { return Err(wrong_recoding()) };
+    let merged = classes.merge(released)?;
+    let evaluated = EvaluatedRegions::new(classes, released, &merged, &policy.requirements)?;
+    let losses = known_losses(policy, classes);
+    Ok(Measured {
+        text: found.by.as_ref().map_or(what.to_owned(), |method| format!("by {method}")),
+        parts: ("regions", json!(released.regions().len())),
+        losses: losses
+            .filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&evaluated))))
+            .collect(),
+        utility: keeps.then(|| Utility::of_regions(&evaluated)).transpose()?,
+    })
+}
+
+/// Plans the release of classes of a method's own; `remarks` are about what the kept ones show.
+///
+/// # Errors
+/// An unmet error when no row would be left, a data error when memory runs out.
+pub(super) fn plan(
+    run: &Run<'_>,
+    loaded: &Loaded,
+    found: SearchResult<'_>,
+    remarks: impl Fn(&EvaluatedRegions<'_>) -> Result<Vec<String>>,
+) -> Result<ReleasePlan> {
+    let SearchResult { recoding: Recoding::Classes(released), classes, is_recorded, .. } = found else {
+        return Err(wrong_recoding());
+    };
+    let policy = &loaded.policy;
+    let merged = classes.merge(&released)?;
+    let evaluated = EvaluatedRegions::new(&classes, &released, &merged, &policy.requirements)?;
+    let remarks = if is_recorded { remarks(&evaluated)? } else { Vec::new() };
+    check_not_empty(policy, &evaluated)?;
+    let (assignment, kept) = choose(policy, &evaluated)?;
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
+    let mut held = Held::new(&budget);
+    // With what the private record makes of it.
+    held.at_least(assignment.len() * 4)?;
+    let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
+    let costs = granularity::of_columns(&evaluated);
+    let secret = Secret { assignment: Some(assignment.clone()), ..Secret::default() };
+    let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
+    drop((merged, released));
+    let schema = schema(policy, loaded.schema())?;
+    let rows = vec![rows(run, loaded, classes, kept, &schema, &budget)?];
+    let content = content_of(policy, schema, assigned)?;
+    Ok(ReleasePlan { content, rows, secret, costs, utility, remarks, warnings: Vec::new(), budget, held })
+}
+
+/// Reads what a release shows from its assignment, as the policy of its input is.
+///
+/// # Errors
+/// A policy error when the private record is missing, an unmet error when it is damaged.
+pub(super) fn read(policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
+    let recorded =
+        records.private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
+    let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
+        Error::policy(
+            "this release shows regions or centroids: to compare it with the input, its private record is needed, which says \
+             what each combination of values shows; it is missing, damaged or belongs to another release",
+        )
+    })?;
+    let lines = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
+    content_of(policy, schema(policy, input)?, AssignedLines { lines: lines.into(), is_of_earlier })
 }
 
 fn content_of(policy: &Policy, schema: SchemaRef, assigned: AssignedLines) -> Result<Content> {

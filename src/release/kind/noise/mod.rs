@@ -3,6 +3,12 @@
 //! No row of the input is written: each row of a cluster shows its means, and only the number of rows comes
 //! from the input.
 
+mod check;
+mod text;
+
+pub(super) use text::NoiseText;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Float64Array, StringArray, UInt64Array};
@@ -14,29 +20,36 @@ use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::DataFrame;
+use serde_json::json;
 
-use crate::class::{Budget, Held};
+use crate::class::{Budget, ClassTable, Held};
+use crate::decimal::ratio;
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Value};
 use crate::input::Loaded;
-use crate::method::Recoding;
 use crate::method::microaggregation::dp_centroids::Clusters;
+use crate::method::{Candidate, Recoding};
+use crate::model::Requirement;
 use crate::noise::Mechanism;
-use crate::plural::grouped;
+use crate::plural::{grouped, percent};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::ClassKeys;
 use crate::release::kind::classes::{KeptClasses, as_shown, content, expected, in_order, labelled};
+use crate::release::kind::classes_alone::RecordedTable;
+use crate::release::kind::measure::Measured;
 use crate::release::kind::ordered_rows::ordered_rows;
 use crate::release::kind::{
-    Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows,
+    Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows, centroids,
     key_of_record, only_table, regions, wrong_recoding,
 };
-use crate::release::publish::record::{CentroidColumn, NoiseRecord, RecodingRecord};
+use crate::release::publish::record::{
+    CentroidColumn, NoiseRecord, PrivateRecord, PublicRecord, RecodingRecord,
+};
 use crate::release::written_columns::as_texts;
 use crate::verify::as_is::UniqueTogether;
-use crate::verify::noise::{NoiseKey, NoisyMeans};
+use crate::verify::noise::{NoiseKey, NoisyMeans, check_shown};
 use crate::verify::sufficient::Sufficient;
 use crate::verify::{Expected, IndividualCounts, Verified, verify};
 
@@ -47,6 +60,31 @@ pub(super) struct Noise;
 impl Kind for Noise {
     fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>> {
         Ok(vec![regions::schema(policy, input)?])
+    }
+
+    fn measure(&self, policy: &Policy, _: &ClassTable, found: &Candidate, _: bool) -> Result<Measured> {
+        let Recoding::Clusters(clusters) = &found.recoding else { return Err(wrong_recoding()) };
+        let errors = clusters.squared_errors();
+        let error = errors.iter().sum::<f64>() / ratio(errors.len() as u128, 1);
+        let of_variance = if error >= 10.0 { "more than 1,000 %".to_owned() } else { percent(error) };
+        Ok(Measured {
+            text: format!(
+                "each cluster shows means with noise (squared error of numbers {of_variance} of their variance, noise included)"
+            ),
+            parts: ("clusters", json!(clusters.count())),
+            losses: vec![(policy.objective.doc().name, found.loss), ("squared_error_with_noise", error)],
+            utility: None,
+        })
+    }
+
+    fn apply_again(
+        &self,
+        _: &Run<'_>,
+        loaded: &Loaded,
+        _: &ClassTable,
+        _: &PrivateRecord,
+    ) -> Result<Option<Candidate>> {
+        Err(centroids::no_other_rows(&loaded.policy))
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
@@ -73,6 +111,7 @@ impl Kind for Noise {
             secret: Secret { noise_key: Some(key), ..Secret::default() },
             costs: clusters.costs().to_vec(),
             utility: None,
+            remarks: Vec::new(),
             warnings,
             budget,
             held,
@@ -90,6 +129,24 @@ impl Kind for Noise {
         })?;
         let (schema, rows) = (regions::schema(policy, input)?, records.public.rows());
         content_of(policy, schema, mechanism, rows, NoiseKey(key_of_record(key)?))
+    }
+
+    fn check_columns(&self, public: &PublicRecord) -> Result<()> {
+        centroids::check_columns(public)
+    }
+
+    async fn judge_alone(
+        &self,
+        run: &Run<'_>,
+        out: &Path,
+        public: &PublicRecord,
+        models: &[Requirement],
+    ) -> Result<(Judged, bool)> {
+        let mechanism = check::mechanism_of(public, models)?;
+        let table = RecordedTable::open(run, out, public, models)?;
+        check_shown(&table.written, &mechanism, run.stop).await?;
+        let generalizers = table.as_shown();
+        table.judge(run, generalizers).await
     }
 }
 

@@ -1,0 +1,93 @@
+//! Releases whose classes show centroids, which are planned as those that show regions.
+
+mod check;
+mod text;
+mod warnings;
+
+pub(super) use check::check_columns;
+pub(super) use text::CentroidsText;
+
+use std::path::Path;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+
+use crate::class::ClassTable;
+use crate::engine::Run;
+use crate::error::{Error, Result};
+use crate::input::Loaded;
+use crate::method::Candidate;
+use crate::model::Requirement;
+use crate::policy::Policy;
+use crate::release::check_record::refused;
+use crate::release::kind::classes_alone::RecordedTable;
+use crate::release::kind::measure::Measured;
+use crate::release::kind::{Content, Judged, Kind, Records, ReleasePlan, SearchResult, regions};
+use crate::release::publish::record::{PrivateRecord, PublicRecord};
+
+/// The row of this kind.
+pub(super) struct Centroids;
+
+#[async_trait]
+impl Kind for Centroids {
+    fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>> {
+        Ok(vec![regions::schema(policy, input)?])
+    }
+
+    fn measure(
+        &self,
+        policy: &Policy,
+        classes: &ClassTable,
+        found: &Candidate,
+        keeps: bool,
+    ) -> Result<Measured> {
+        regions::measured(policy, classes, found, keeps, "each class shows centroids")
+    }
+
+    fn apply_again(
+        &self,
+        _: &Run<'_>,
+        loaded: &Loaded,
+        _: &ClassTable,
+        _: &PrivateRecord,
+    ) -> Result<Option<Candidate>> {
+        Err(no_other_rows(&loaded.policy))
+    }
+
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
+        regions::plan(run, loaded, found, warnings::centroid_warnings)
+    }
+
+    async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
+        regions::read(policy, input, records)
+    }
+
+    fn check_columns(&self, public: &PublicRecord) -> Result<()> {
+        check_columns(public)
+    }
+
+    async fn judge_alone(
+        &self,
+        run: &Run<'_>,
+        out: &Path,
+        public: &PublicRecord,
+        models: &[Requirement],
+    ) -> Result<(Judged, bool)> {
+        if public.recoding.kind().is_none() {
+            return Err(refused("the record contradicts itself on the noise"));
+        }
+        let table = RecordedTable::open(run, out, public, models)?;
+        let generalizers = table.as_shown();
+        table.judge(run, generalizers).await
+    }
+}
+
+/// Returns the error of a recoding that is to be applied to other rows, where classes show centroids.
+pub(super) fn no_other_rows(policy: &Policy) -> Error {
+    Error::policy(format!(
+        "`{}` shows centroids of the rows of its own input, which are not those of other rows, so they cannot be used again; \
+         release with --policy, which computes them anew",
+        policy.method.name
+    ))
+    .at("--recoding")
+}
