@@ -180,7 +180,7 @@ fn time<'a>(
     let problem = Problem {
         table: classes,
         requirements: &policy.requirements,
-        objective: policy.objective,
+        objective: policy.spec.objective,
         ends: Ends::Values,
         limit: release::limit(policy, classes),
         threads: 1,

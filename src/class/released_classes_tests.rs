@@ -11,7 +11,7 @@ use crate::class::held::tests::counting;
 use crate::class::region::tests::canonical;
 use crate::class::tests::quasi;
 use crate::class::{
-    Budget, ClassTableBuilder, EvaluatedClasses, EvaluatedNode, EvaluatedRegions, MergedClasses, Unlimited,
+    Budget, ClassTableBuilder, EvaluatedClasses, EvaluatedNode, EvaluatedPartition, MergedClasses, Unlimited,
 };
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
@@ -220,7 +220,7 @@ proptest! {
             let (rolled, merged) =
                 (table.roll_up(table.base(), &[0, 0], &levels).unwrap(), table.merge(&released).unwrap());
             let node = EvaluatedNode::new(&table, &levels, &rolled, &requirements).unwrap();
-            let regions = EvaluatedRegions::new(&table, &released, &merged, &requirements).unwrap();
+            let regions = EvaluatedPartition::new(&table, &released, &merged, &requirements).unwrap();
             let facts = |c: &EvaluatedClasses<'_>| {
                 (c.kept_rows(), c.suppressed_individuals(), c.kept_classes(), c.min_class(), c.squares())
             };
@@ -246,7 +246,7 @@ fn suppressed_base_classes_are_not_released() {
     let everything: Box<[Region]> = vec![Region::Everything, Region::Everything].into();
     let released = ReleasedClasses::new(&table, vec![Some(0), None], vec![everything]).unwrap();
     let merged = table.merge(&released).unwrap();
-    let judged = EvaluatedRegions::new(
+    let judged = EvaluatedPartition::new(
         &table,
         &released,
         &merged,

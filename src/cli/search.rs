@@ -68,10 +68,10 @@ impl Search {
         let doubts = doubts(run, &loaded, &classes).await?;
         let policy = &loaded.policy;
         if self.minimal {
-            if policy.method.name == "anytime" || policy.kind != ReleaseKind::Levels {
+            if policy.spec.method.name == "anytime" || policy.kind != ReleaseKind::Levels {
                 return Err(Error::policy(format!(
                     "--minimal finds all minimal nodes or none: remove `method = {}`",
-                    policy.method
+                    policy.spec.method
                 )));
             }
             return minimal(run, policy, &classes, &doubts);
@@ -82,7 +82,7 @@ impl Search {
         let top = self.top.into();
         let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, top))?;
 
-        let objective = policy.objective.doc().name;
+        let objective = policy.spec.objective.doc().name;
         let searched = match outcome.nodes {
             None => steps_by(method, outcome.evaluated),
             Some(nodes) => format!(
@@ -93,7 +93,7 @@ impl Search {
             ),
         };
         let mut text = format!("{}search    {searched}\n", read(policy, &classes));
-        let why = (policy.method.name == AUTO).then(|| why_auto(&policy.options(1)));
+        let why = (policy.spec.method.name == AUTO).then(|| why_auto(&policy.options(1)));
         text += &why.as_ref().map_or(String::new(), |why| format!("auto      {method}: {why}\n"));
         let warning = policy.promises_nothing();
         text += &(warning_line(warning.as_deref()) + &doubt_lines(&doubts));
@@ -181,7 +181,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[Strin
         minimal.push(node);
     }
     let json = json!({
-        "objective": policy.objective.doc().name,
+        "objective": policy.spec.objective.doc().name,
         "nodes": nodes,
         "evaluated": evaluated,
         "warning": warning,
@@ -194,7 +194,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[Strin
 /// Compares all methods.
 fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[String]) -> Result<Done> {
     let tried = tokio::task::block_in_place(|| compare(run, policy, classes))?;
-    let objective = policy.objective.doc().name;
+    let objective = policy.spec.objective.doc().name;
     let warning = policy.promises_nothing();
     let mut text = format!(
         "{}compared  by {objective}, least loss first, two tables and noise last\n",
@@ -289,7 +289,7 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate, what: &str
     };
     format!(
         "{} {:.6}  suppressed {suppressed} ({})  classes {}  {}\n",
-        policy.objective.doc().name,
+        policy.spec.objective.doc().name,
         found.loss,
         percent_of(found.suppressed_individuals, classes.total_individuals()),
         grouped(found.classes),

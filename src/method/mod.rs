@@ -172,7 +172,7 @@ pub struct MethodRow {
     /// What its releases are.
     pub kind: ReleaseKind,
     /// Says why no groups satisfy models, and what to do; `None` if the method makes classes.
-    pub(crate) why_nothing: Option<fn(&[Requirement]) -> String>,
+    pub why_nothing: Option<fn(&[Requirement]) -> String>,
     search: Search,
 }
 

@@ -88,7 +88,7 @@ pub(super) fn effort(value: Value) -> Result<Effort> {
 
 /// `[output]`: how intervals are written, as far as it says so.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Output {
+pub struct Output {
     /// What their ends show.
     pub(super) ends: Option<Ends>,
     /// Whether their ends are columns of their own.
@@ -140,14 +140,24 @@ impl Output {
         Ok(Self { ends, writes_ends, released_on, names_left_out, private })
     }
 
-    /// Returns what the ends of intervals show.
-    pub(super) fn ends(&self) -> Ends {
+    /// Returns what the ends of intervals show, where the method makes its own.
+    pub fn ends(&self) -> Ends {
         self.ends.unwrap_or_default()
     }
 
-    /// Returns whether the ends of intervals are columns of their own.
-    pub(super) fn writes_ends(&self) -> bool {
+    /// Returns whether the ends of intervals are columns of their own, rather than text.
+    pub fn writes_ends(&self) -> bool {
         self.writes_ends.unwrap_or(false)
+    }
+
+    /// Returns the day of the release, if the policy states one.
+    pub fn released_on(&self) -> Option<&str> {
+        self.released_on.as_deref()
+    }
+
+    /// Returns whether the public record names the columns that are left out.
+    pub fn names_left_out(&self) -> bool {
+        self.names_left_out.unwrap_or(false)
     }
 }
 

@@ -37,18 +37,17 @@ use arrow::datatypes::Schema;
 pub use cell_forms::{DateFormat, NumberFormat};
 pub use csv_options::{CsvOptions, CsvType};
 pub use keys::parse_day;
+pub use method::Output;
 pub use promises::Promises;
 pub use resolve::protects_column;
 pub use set_key::SetKey;
 pub use spec::{ColumnSpec, EarlierColumn, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
-use crate::decimal::Decimal;
 use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::merge::MergedTree;
-use crate::generalize::{Centroid, Ends, Hierarchy};
-use crate::measure::LossRow;
-use crate::method::lattice::{Effort, Options};
+use crate::generalize::{Centroid, Hierarchy};
+use crate::method::lattice::Options;
 use crate::method::microaggregation::dp_centroids;
 use crate::method::{MethodSpec, ReleaseKind};
 use crate::model::{Needs, Requirement, SensitiveColumn, looked_at};
@@ -59,6 +58,8 @@ use crate::role::Role;
 /// A policy resolved against one table.
 #[derive(Debug)]
 pub struct Policy {
+    /// What the policy file says.
+    pub spec: PolicySpec,
     /// The quasi-identifiers in policy order.
     pub quasi: Vec<Quasi>,
     /// Every column of the table with its role, in the table's order; columns dropped by
@@ -68,33 +69,10 @@ pub struct Policy {
     pub others: Vec<String>,
     /// The models that every class must satisfy.
     pub requirements: Vec<Requirement>,
-    /// s, the share of the individuals that may be suppressed, as written.
-    pub suppression_limit: Decimal,
-    /// The loss that a search minimizes.
-    pub objective: LossRow,
-    /// The method.
-    pub method: MethodSpec,
-    /// The effort that a method which need not finish may spend, if the policy gives one.
-    pub effort: Option<Effort>,
     /// What the releases of the method are.
     pub kind: ReleaseKind,
     /// What classes show for a column of numbers, if they show centroids.
     pub centroid: Option<Centroid>,
-    /// What the ends of intervals show, where the method makes its own.
-    pub ends: Ends,
-    /// Whether the ends of intervals are written as columns of their own, rather than as text.
-    pub writes_ends: bool,
-    /// The day of the release, if the policy states one.
-    pub released_on: Option<String>,
-    /// Whether the public record names the columns that are left out.
-    pub names_left_out: bool,
-    /// Whether the policy states that each row is an individual.
-    pub rows_are_individuals: bool,
-    /// The sensitive columns in which all individuals of a class may share a value.
-    pub accept_homogeneity: Vec<String>,
-    /// The columns in which more than a tenth of the individuals may hold a value that few others
-    /// hold.
-    pub allow_unique: Vec<String>,
     /// The columns that hold the days since the date in another column, with that column's name.
     pub days_since: BTreeMap<String, String>,
     /// The hierarchies of sensitive columns, by the columns' names.
@@ -158,8 +136,13 @@ impl Policy {
     /// # Errors
     /// A policy error that says what the method cannot do.
     pub fn mechanism(&self) -> Result<Option<Mechanism>> {
-        let mechanism = || mechanism(&self.method, &self.requirements, &self.quasi);
+        let mechanism = || mechanism(&self.spec.method, &self.requirements, &self.quasi);
         self.kind.adds_noise().then(mechanism).transpose()
+    }
+
+    /// Returns the columns in which more than a tenth of the individuals may hold a value that few others hold.
+    pub fn allow_unique(&self) -> Vec<&str> {
+        self.spec.promises().allow_unique
     }
 
     /// Returns the columns of the release in the table's order.
@@ -194,7 +177,7 @@ impl Policy {
     /// Returns what a search counts of the sensitive columns, each once: the objective's column
     /// first, then those of the models.
     pub fn counted(&self) -> Vec<SensitiveColumn> {
-        let of_objective = self.sensitive().filter(|_| self.objective.needs() == Needs::SensitiveCounts);
+        let of_objective = self.sensitive().filter(|_| self.spec.objective.needs() == Needs::SensitiveCounts);
         let mut counted: Vec<SensitiveColumn> = of_objective.map(SensitiveColumn::from).collect();
         for (column, _) in looked_at(self.requirements.iter()) {
             match counted.iter_mut().find(|known| **known == column) {
@@ -219,7 +202,7 @@ impl Policy {
     pub fn options(&self, top: usize) -> Options {
         let global = self.quasi.iter().enumerate().filter(|(_, quasi)| quasi.is_global);
         let global = global.map(|(at, _)| at).collect();
-        Options { ranges: self.ranges(), top, effort: self.effort, global }
+        Options { ranges: self.ranges(), top, effort: self.spec.effort, global }
     }
 }
 

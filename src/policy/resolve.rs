@@ -73,6 +73,7 @@ impl PolicySpec {
         }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
+            spec: self.clone(),
             quasi,
             columns: if kind.adds_noise() {
                 // Lines of JSON decide in which order their columns are.
@@ -88,19 +89,8 @@ impl PolicySpec {
                 .cloned()
                 .collect(),
             requirements,
-            suppression_limit: self.suppression_limit,
-            objective: self.objective,
-            method: self.method.clone(),
-            effort: self.effort,
             kind,
             centroid: self.method.centroid()?,
-            ends: self.output.ends(),
-            writes_ends: self.output.writes_ends(),
-            released_on: self.output.released_on.clone(),
-            names_left_out: self.output.names_left_out.unwrap_or(false),
-            rows_are_individuals: self.rows_are_individuals,
-            accept_homogeneity: self.accept_homogeneity.clone(),
-            allow_unique: self.promises().allow_unique.into_iter().map(str::to_owned).collect(),
             days_since: self.days_since(),
             sensitive_hierarchies,
         })

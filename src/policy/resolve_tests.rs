@@ -66,9 +66,9 @@ fn a_policy_is_resolved() {
     let released: Vec<&str> = policy.released().map(|(name, _)| name).collect();
     assert_eq!(released, ["zip", "age", "dob", "marital", "diagnosis"]);
     assert_eq!(policy.requirements.iter().map(Requirement::text).collect::<Vec<_>>(), ["k_anonymity(5)"]);
-    assert_eq!((policy.objective.doc().name, policy.method.name.as_str()), ("granularity", "auto"));
-    assert_eq!(policy.suppression_limit.to_string(), "0.05");
-    assert!(policy.rows_are_individuals);
+    assert_eq!((policy.spec.objective.doc().name, policy.spec.method.name.as_str()), ("granularity", "auto"));
+    assert_eq!(policy.spec.suppression_limit.to_string(), "0.05");
+    assert!(policy.spec.rows_are_individuals);
     let Some(zip) = policy.quasi_index("zip").and_then(|at| policy.quasi.get(at)) else { panic!("no zip") };
     let labels: Vec<String> =
         zip.hierarchy.levels().iter().map(|level| level.descriptor().to_string()).collect();
@@ -403,7 +403,7 @@ fn strategies_name_quasi_identifiers_and_allowed_levels() {
         let columns = "age = { role = \"quasi\", min_level = 1 }\nzip = { role = \"quasi\", hierarchy = { prefix = [4, 3] }, max_level = 2 }";
         let text =
             format!("k = 5\nothers = \"drop\"\nmethod = {{ strategies = {nodes} }}\n[columns]\n{columns}");
-        resolve(&text).map(|policy| policy.method.settings.len()).map_err(|error| error.to_string())
+        resolve(&text).map(|policy| policy.spec.method.settings.len()).map_err(|error| error.to_string())
     };
     assert_eq!(with("[{ age = 1, zip = 2 }, {}]"), Ok(1));
     for (nodes, why) in [

@@ -46,15 +46,21 @@ use crate::role::Role;
 #[derive(Debug, Clone)]
 pub struct PolicySpec {
     pub(super) required: Vec<Required>,
-    pub(super) suppression_limit: Decimal,
-    pub(super) objective: LossRow,
-    pub(super) method: MethodSpec,
-    pub(super) effort: Option<Effort>,
+    /// s, the share of the individuals that may be suppressed, as written.
+    pub suppression_limit: Decimal,
+    /// The loss that a search minimizes.
+    pub objective: LossRow,
+    /// The method.
+    pub method: MethodSpec,
+    /// The effort that a method which need not finish may spend, if the policy gives one.
+    pub effort: Option<Effort>,
     /// `[output]`, or its defaults.
-    pub(super) output: Output,
+    pub output: Output,
     pub(super) others_are_dropped: bool,
-    pub(super) rows_are_individuals: bool,
-    pub(super) accept_homogeneity: Vec<String>,
+    /// Whether the policy states that each row is an individual.
+    pub rows_are_individuals: bool,
+    /// The sensitive columns in which all individuals of a class may share a value.
+    pub accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<ColumnSpec>,
     /// The file of the population, if a model looks at one.
     pub(super) population: Option<String>,

@@ -2,6 +2,7 @@
 
 use super::spec::*;
 use super::*;
+use crate::decimal::Decimal;
 use crate::generalize::{GENERALIZERS, Generalizer};
 
 fn error(text: &str) -> String {

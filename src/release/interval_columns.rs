@@ -88,7 +88,7 @@ impl Quasi {
     /// Returns the columns that the policy writes its intervals as; `None` for one column.
     pub(crate) fn interval_columns(&self, policy: &Policy) -> Option<IntervalColumns> {
         let hierarchy = &self.hierarchy;
-        (policy.writes_ends && hierarchy.has_intervals())
+        (policy.spec.output.writes_ends() && hierarchy.has_intervals())
             .then(|| IntervalColumns { name: self.name.clone(), value_type: hierarchy.input_type().clone() })
     }
 }

@@ -22,7 +22,7 @@ use crate::verify::per_class::individual;
 /// Returns the identifiers that must not repeat: those of a policy that neither names an individual
 /// column nor sets `rows_are_individuals`.
 pub(crate) fn must_not_repeat(policy: &Policy) -> impl Iterator<Item = &str> {
-    let is_stated = policy.individual().is_some() || policy.rows_are_individuals;
+    let is_stated = policy.individual().is_some() || policy.spec.rows_are_individuals;
     let columns = policy.columns.iter().filter(move |(_, role)| !is_stated && *role == Role::Identifier);
     columns.map(|(name, _)| name.as_str())
 }
@@ -91,7 +91,7 @@ pub(super) async fn check_input(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     let (policy, table) = (&loaded.policy, &loaded.table);
     let doing = "counting the holders of values";
     let as_is = policy.released().filter(|(_, role)| *role != Role::Quasi).map(|(name, _)| name);
-    let judged = as_is.filter(|name| !policy.allow_unique.iter().any(|allowed| allowed == name));
+    let judged = as_is.filter(|name| !policy.allow_unique().contains(name));
     let judged: Vec<&str> = judged.collect();
     if judged.is_empty() {
         return Ok(());
@@ -130,7 +130,7 @@ pub(super) async fn check_released_groups(run: &Run<'_>, loaded: &Loaded, rows: 
     let q = least_holders(&policy.requirements);
     let counted = Counted { policy, all: rows, unowned_rows: 0, place: "in the release" };
     let mut named = Vec::new();
-    for name in policy.sensitive().filter(|name| !policy.allow_unique.iter().any(|allowed| allowed == name)) {
+    for name in policy.sensitive().filter(|name| !policy.allow_unique().contains(name)) {
         let sizes = values(run, &loaded.table, name).await?;
         let few = sizes
             .histogram()
@@ -152,7 +152,7 @@ pub(super) async fn check_released_groups(run: &Run<'_>, loaded: &Loaded, rows: 
 pub(super) async fn check_released(policy: &Policy, rows: &ReleasedRows<'_>) -> Result<()> {
     let few = rows.few().await?;
     let (all, unowned_rows) = (rows.all(), rows.unowned_rows());
-    let is_allowed = |name: &str| policy.allow_unique.iter().any(|allowed| allowed == name);
+    let is_allowed = |name: &str| policy.allow_unique().contains(&name);
     let named = few.iter().filter(|(name, few)| is_above_a_tenth(*few, all) && !is_allowed(name));
     let named: Vec<_> = named.map(|(name, few)| (name.as_str(), *few)).collect();
     let counted = Counted { policy, all, unowned_rows, place: "in the release" };

@@ -113,7 +113,7 @@ pub fn search(
     classes: &ClassTable,
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
-    let name = policy.method.name.as_str();
+    let name = policy.spec.method.name.as_str();
     let runs_to_the_end = name == AUTO
         || method::row(name).and_then(MethodRow::of_lattice).is_some_and(|row| !row.takes_effort);
     let advice = runs_to_the_end.then_some(
@@ -122,7 +122,7 @@ pub fn search(
     );
     let options = policy.options(top);
     let progress = SearchProgress::new(run, options.nodes(), advice);
-    method::search(&policy.method, &problem(run, policy, classes, &progress), &options)
+    method::search(&policy.spec.method, &problem(run, policy, classes, &progress), &options)
 }
 
 /// Searches by every method; returns what came of each, by loss.
@@ -131,7 +131,7 @@ pub fn search(
 /// A data error when memory runs out, an interruption.
 pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
     let options = policy.options(1);
-    best::compare(&problem(run, policy, classes, run.progress), &options, Some(&policy.method))
+    best::compare(&problem(run, policy, classes, run.progress), &options, Some(&policy.spec.method))
 }
 
 pub(super) fn problem<'a>(
@@ -143,8 +143,8 @@ pub(super) fn problem<'a>(
     Problem {
         table: classes,
         requirements: &policy.requirements,
-        objective: policy.objective,
-        ends: policy.ends,
+        objective: policy.spec.objective,
+        ends: policy.spec.output.ends(),
         limit: limit(policy, classes),
         threads: run.resources.threads,
         progress,
@@ -183,12 +183,12 @@ pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
     if !policy.kind.suppresses() {
         return 0;
     }
-    policy.suppression_limit.floor_of(classes.total_individuals())
+    policy.spec.suppression_limit.floor_of(classes.total_individuals())
 }
 
 /// Returns why the method of a policy makes no groups that satisfy it, and what to do; `None` for one that makes classes.
 pub(crate) fn why_nothing(policy: &Policy) -> Option<String> {
-    let row = method::row(&policy.method.name)?;
+    let row = method::row(&policy.spec.method.name)?;
     row.why_nothing.map(|why| why(&policy.requirements))
 }
 
@@ -197,16 +197,18 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
     if let Some(why) = why_nothing(policy) {
         return Error::unmet(format!(
             "`{}` found no groups that satisfy {}; {why}",
-            policy.method.name,
+            policy.spec.method.name,
             models_text(&policy.requirements),
         ));
     }
     let found = match outcome.nodes {
-        None if policy.method.name == best::DOC.name => "no method found classes that satisfy".to_owned(),
-        None => format!("`{}` found no classes that satisfy", policy.method.name),
+        None if policy.spec.method.name == best::DOC.name => {
+            "no method found classes that satisfy".to_owned()
+        }
+        None => format!("`{}` found no classes that satisfy", policy.spec.method.name),
         Some(_) if outcome.proven => "no combination of levels satisfies".to_owned(),
-        Some(_) if !method::takes_effort(&policy.method.name) => {
-            format!("`{}` found no combination of levels that satisfies", policy.method.name)
+        Some(_) if !method::takes_effort(&policy.spec.method.name) => {
+            format!("`{}` found no combination of levels that satisfies", policy.spec.method.name)
         }
         Some(nodes) => {
             return Error::unmet(format!(
@@ -217,7 +219,7 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
             ));
         }
     };
-    let row = method::row(&policy.method.name);
+    let row = method::row(&policy.spec.method.name);
     let advice = match outcome.nodes {
         Some(_) if !outcome.proven => {
             "use method = \"auto\", which looks at all of them, or raise suppression_limit"

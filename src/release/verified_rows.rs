@@ -36,7 +36,7 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
     let Ok([schema]) = <[SchemaRef; 1]>::try_from(kind_of(policy.kind).schemas(policy, table)?) else {
         let why = format!(
             "`{}` makes two tables, and a query returns one: write them with kanon release, or use another method",
-            policy.method.name
+            policy.spec.method.name
         );
         return Err(Error::policy(why).at("method"));
     };

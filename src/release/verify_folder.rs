@@ -164,7 +164,7 @@ async fn against(
         return Err(refused("the models of the record are not those of the policy"));
     }
     if public.recoding.kind() != Some(policy.kind) {
-        let method = &policy.method.name;
+        let method = &policy.spec.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }
     let written = read_tables(&loaded.session, out, public)?;

@@ -330,7 +330,7 @@ async fn nodes_are_what_count_distinct_says() {
         let problem = Problem {
             table: &classes,
             requirements: &policy.requirements,
-            objective: policy.objective,
+            objective: policy.spec.objective,
             ends: Ends::Values,
             limit: u64::MAX,
             threads: 1,
@@ -381,7 +381,7 @@ async fn nodes_are_what_count_distinct_says() {
                 (cell(0), cell(1), cell(2), cell(3)),
                 "seed {seed} at {levels:?}"
             );
-            let limit = policy.suppression_limit.floor_of(classes.total_individuals());
+            let limit = policy.spec.suppression_limit.floor_of(classes.total_individuals());
             if *suppressed_people <= limit {
                 anonymous.insert(levels.clone());
             }

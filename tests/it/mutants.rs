@@ -1035,7 +1035,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             preferences: Vec::new(),
             population: None,
             individual: policy.individual().map(str::to_owned),
-            suppression_limit: Some(policy.suppression_limit),
+            suppression_limit: Some(policy.spec.suppression_limit),
         };
         let again = open(&run, &input, &said, &files).await.unwrap();
         let verified = verify::verify(&again.session, found, Some(again.table), &expected, &stop).await;

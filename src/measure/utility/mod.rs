@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 
 use self::shown::{NOTHING, Shown, Shows};
 use self::spread::{CodesByValue, Spread};
-use crate::class::{EvaluatedNode, EvaluatedRegions, Region};
+use crate::class::{EvaluatedNode, EvaluatedPartition, Region};
 use crate::error::Result;
 
 /// What a recoding keeps, for the publisher only.
@@ -143,7 +143,7 @@ impl Utility {
     ///
     /// # Errors
     /// A data error when memory runs out.
-    pub fn of_regions(evaluated: &EvaluatedRegions<'_>) -> Result<Self> {
+    pub fn of_partition(evaluated: &EvaluatedPartition<'_>) -> Result<Self> {
         let (table, released) = (evaluated.table(), evaluated.released());
         let mut is_kept = vec![false; released.regions().len()];
         evaluated.kept().for_each(|(class, _)| is_kept[class] = true);

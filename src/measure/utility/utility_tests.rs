@@ -19,7 +19,7 @@ type NaiveRow = (Vec<u32>, Option<Vec<Vec<u32>>>);
 
 /// Returns every row of a table with what it shows under released classes; the rows of failing ones
 /// are suppressed.
-fn naive_rows(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) -> Vec<NaiveRow> {
+fn naive_rows(table: &ClassTable, evaluated: &EvaluatedPartition<'_>) -> Vec<NaiveRow> {
     let released = evaluated.released();
     let kept: Vec<usize> = evaluated.kept().map(|(class, _)| class).collect();
     let mut all = Vec::new();
@@ -108,8 +108,8 @@ fn correlation(pairs: &[(f64, f64, f64)]) -> Option<f64> {
     (vx > 1e-9 && vy > 1e-9).then(|| joint / (vx * vy).sqrt())
 }
 
-fn agrees(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) -> Utility {
-    let utility = Utility::of_regions(evaluated).unwrap();
+fn agrees(table: &ClassTable, evaluated: &EvaluatedPartition<'_>) -> Utility {
+    let utility = Utility::of_partition(evaluated).unwrap();
     let rows = naive_rows(table, evaluated);
     let n = rows.len() as f64;
     for (at, column) in utility.columns.iter().enumerate() {
@@ -191,8 +191,8 @@ fn agrees(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) -> Utility {
 }
 
 /// The figures of numbers, where each row of a class shows the mean of those that have a value.
-fn centroids_agree(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) {
-    let utility = Utility::of_regions(evaluated).unwrap();
+fn centroids_agree(table: &ClassTable, evaluated: &EvaluatedPartition<'_>) {
+    let utility = Utility::of_partition(evaluated).unwrap();
     let released = evaluated.released();
     for (at, column) in utility.columns.iter().enumerate() {
         let Some(numbers) = numbers(table, at) else {
@@ -244,11 +244,11 @@ proptest! {
             match &best.recoding {
                 Recoding::Classes(released) if released.shows_centroids() => {
                     let merged = table.merge(released).unwrap();
-                    centroids_agree(&table, &EvaluatedRegions::new(&table, released, &merged, &requirements).unwrap());
+                    centroids_agree(&table, &EvaluatedPartition::new(&table, released, &merged, &requirements).unwrap());
                 }
                 Recoding::Classes(released) => {
                     let merged = table.merge(released).unwrap();
-                    agrees(&table, &EvaluatedRegions::new(&table, released, &merged, &requirements).unwrap());
+                    agrees(&table, &EvaluatedPartition::new(&table, released, &merged, &requirements).unwrap());
                 }
                 // The quasi-identifiers are as they were.
                 Recoding::Groups(_) | Recoding::Clusters(_) => {}
@@ -258,7 +258,7 @@ proptest! {
                     let of_levels = Utility::of_node(&EvaluatedNode::new(&table, levels, &rolled, &requirements).unwrap()).unwrap();
                     let released = best::as_regions(&Problem { ends: Ends::Cuts, ..problem }, levels, &[]).unwrap();
                     let merged = table.merge(&released).unwrap();
-                    let evaluated = EvaluatedRegions::new(&table, &released, &merged, &requirements).unwrap();
+                    let evaluated = EvaluatedPartition::new(&table, &released, &merged, &requirements).unwrap();
                     let of_classes = agrees(&table, &evaluated);
                     for (one, other) in of_levels.columns.iter().zip(&of_classes.columns) {
                         prop_assert!((one.information_kept - other.information_kept).abs() < 2e-6);

@@ -37,7 +37,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::row;
-use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, Held, ReleasedClasses};
+use crate::class::{ClassTable, EncodedColumn, EvaluatedPartition, Held, ReleasedClasses};
 use crate::decimal::{Decimal, ratio};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -321,7 +321,7 @@ fn without_noise(problem: &Problem<'_>, members: &[Vec<u32>]) -> Result<(f64, Ve
     }
     let released = ReleasedClasses::new(table, class_of_base, regions)?;
     let merged = table.merge(&released)?;
-    let evaluated = EvaluatedRegions::new(table, &released, &merged, &[])?;
+    let evaluated = EvaluatedPartition::new(table, &released, &merged, &[])?;
     let objective = problem.objective.for_any_recoding();
     let objective = objective.ok_or_else(|| Error::internal("dp_centroids: an objective of levels"))?;
     Ok((objective.of(&evaluated), granularity::of_columns(&evaluated)))

@@ -21,7 +21,7 @@ use self::cell::Cell;
 use self::cuts::Finished;
 use super::lattice::Options;
 use super::{Candidate, Method, Outcome, Problem, Recoding};
-use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, Held, Region, ReleasedClasses};
+use crate::class::{ClassTable, EncodedColumn, EvaluatedPartition, Held, Region, ReleasedClasses};
 use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) ->
     };
     loop {
         let merged = problem.table.merge(&released)?;
-        let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements)?;
+        let evaluated = EvaluatedPartition::new(problem.table, &released, &merged, problem.requirements)?;
         if !evaluated.is_anonymous(problem.limit) {
             return Ok(None);
         }

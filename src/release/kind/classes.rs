@@ -72,7 +72,7 @@ pub(super) fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -
     Err(Error::unmet(format!(
         "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \
          suppression_limit, so that the search prefers levels that keep rows, or add coarser levels",
-        policy.objective.doc().name
+        policy.spec.objective.doc().name
     )))
 }
 
@@ -80,7 +80,7 @@ pub(super) fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -
 ///
 /// # Errors
 /// An internal error if labels cannot be ordered.
-pub(super) fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
+pub(super) fn order_of_labels(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
     if classes == 0 {
         return Ok(UInt32Array::from(Vec::<u32>::new()));
     }
@@ -250,7 +250,8 @@ impl ClassesJudge {
     fn expected<'a>(&self, policy: &'a Policy, budget: &Arc<dyn Budget>) -> Result<Expected<'a>> {
         let assignment = self.assignment.as_ref().map(|assigned| {
             let hierarchies = policy.released_quasi().map(|index| policy.quasi[index].hierarchy.clone());
-            let lines_show = policy.centroid.map_or(LinesShow::Regions(policy.ends), LinesShow::Centroids);
+            let lines_show =
+                policy.centroid.map_or(LinesShow::Regions(policy.spec.output.ends()), LinesShow::Centroids);
             let lines = assigned.lines.clone();
             let mut assignment = Assignment::read(lines, hierarchies.collect(), lines_show, budget)?;
             assignment.is_of_earlier = assigned.is_of_earlier;
@@ -284,7 +285,7 @@ pub(super) fn expected<'a>(
         preferences: policy.preferences().map(str::to_owned).collect(),
         population: None,
         individual: policy.individual().map(str::to_owned),
-        suppression_limit: Some(policy.suppression_limit),
+        suppression_limit: Some(policy.spec.suppression_limit),
     })
 }
 

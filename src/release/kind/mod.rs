@@ -6,13 +6,13 @@
 
 mod centroids;
 pub mod classes;
-mod classes_alone;
 pub mod describe;
 pub(super) mod groups;
 pub mod levels;
 pub mod measure;
 mod noise;
 pub mod ordered_rows;
+mod recorded_table;
 mod regions;
 
 use std::path::Path;

@@ -22,7 +22,7 @@ pub fn ordered_rows(
     let mut last = (0, 0);
     let written = rows.map(move |batch| {
         let batch = batch.context("generalizing and ordering the rows")?;
-        last = in_order(&batch, last)?;
+        last = check_order(&batch, last)?;
         written_as(&batch)
     });
     written.boxed()
@@ -30,7 +30,7 @@ pub fn ordered_rows(
 
 /// Checks that class number and hash never descend, starting from `last`; returns the last pair of the batch. A plan that
 /// lost its sort would publish the order of the input.
-fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
+fn check_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
     let lost = || Error::internal("ordered rows: the plan of the release lost a column");
     let number = |column: usize| {
         batch
@@ -74,10 +74,10 @@ mod tests {
             )
             .unwrap()
         };
-        assert_eq!(in_order(&batch(vec![0, 0, 1], vec![5, 5, 0]), (0, 3)).unwrap(), (1, 0));
-        in_order(&batch(vec![0, 0], vec![5, 4]), (0, 0)).unwrap_err();
-        in_order(&batch(vec![1, 0], vec![5, 6]), (0, 0)).unwrap_err();
-        in_order(&batch(vec![1], vec![5]), (1, 6)).unwrap_err();
-        in_order(&RecordBatch::new_empty(Arc::new(Schema::empty())), (0, 0)).unwrap_err();
+        assert_eq!(check_order(&batch(vec![0, 0, 1], vec![5, 5, 0]), (0, 3)).unwrap(), (1, 0));
+        check_order(&batch(vec![0, 0], vec![5, 4]), (0, 0)).unwrap_err();
+        check_order(&batch(vec![1, 0], vec![5, 6]), (0, 0)).unwrap_err();
+        check_order(&batch(vec![1], vec![5]), (1, 6)).unwrap_err();
+        check_order(&RecordBatch::new_empty(Arc::new(Schema::empty())), (0, 0)).unwrap_err();
     }
 }

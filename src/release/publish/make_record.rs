@@ -49,7 +49,7 @@ pub(crate) fn search_record(policy: &Policy, method: &str, outcome: &Outcome) ->
     });
     SearchRecord {
         method: method.to_owned(),
-        objective: policy.objective.doc().name.to_owned(),
+        objective: policy.spec.objective.doc().name.to_owned(),
         nodes: outcome.nodes,
         evaluated: outcome.evaluated,
         proven: outcome.proven,
@@ -89,7 +89,7 @@ pub(in crate::release) fn public_record(
     PublicRecord {
         format: FORMAT,
         tool: write::CREATED_BY.to_owned(),
-        statement: Some(Statement::of(policy, policy.released_on.clone())),
+        statement: Some(Statement::of(policy, policy.spec.output.released_on().map(str::to_owned))),
         models: models.map(|(requirement, reached)| ModelRecord::of(requirement, reached)).collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
         recoding,

@@ -68,18 +68,18 @@ impl Statement {
         for (name, role) in with_role.chain(policy.others.iter().map(|name| (name, OTHERS))) {
             let of_role = left_out.entry(role.to_owned()).or_default();
             of_role.columns += 1;
-            if policy.names_left_out {
+            if policy.spec.output.names_left_out() {
                 of_role.names.get_or_insert_default().push(name.clone());
             }
         }
         Self {
             released_on,
-            method: policy.method.name.clone(),
-            objective: policy.objective.doc().name.to_owned(),
-            suppression_limit: policy.suppression_limit.to_string(),
-            rows_are_individuals: policy.rows_are_individuals,
-            accept_homogeneity: policy.accept_homogeneity.clone(),
-            allow_unique: policy.allow_unique.clone(),
+            method: policy.spec.method.name.clone(),
+            objective: policy.spec.objective.doc().name.to_owned(),
+            suppression_limit: policy.spec.suppression_limit.to_string(),
+            rows_are_individuals: policy.spec.rows_are_individuals,
+            accept_homogeneity: policy.spec.accept_homogeneity.clone(),
+            allow_unique: policy.allow_unique().into_iter().map(str::to_owned).collect(),
             left_out,
             risk_constants: risk_constants(|_| true),
         }

@@ -20,8 +20,8 @@ use crate::method::Candidate;
 use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::check_record::refused;
-use crate::release::kind::classes_alone::RecordedTable;
 use crate::release::kind::measure::Measured;
+use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{Content, Judged, Kind, Records, ReleasePlan, SearchResult, regions};
 use crate::release::publish::record::{PrivateRecord, PublicRecord};
 
@@ -87,7 +87,7 @@ pub(super) fn no_other_rows(policy: &Policy) -> Error {
     Error::policy(format!(
         "`{}` shows centroids of the rows of its own input, which are not those of other rows, so they cannot be used again; \
          release with --policy, which computes them anew",
-        policy.method.name
+        policy.spec.method.name
     ))
     .at("--recoding")
 }

@@ -1,7 +1,7 @@
 //! What a publisher should know of classes that show centroids: means that one row makes, and modes
 //! that are the value of one individual.
 
-use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, Held, ReleasedClasses};
+use crate::class::{ClassTable, EncodedColumn, EvaluatedPartition, Held, ReleasedClasses};
 use crate::decimal::ratio;
 use crate::error::Result;
 use crate::generalize::{Centroid, Value};
@@ -14,7 +14,7 @@ use crate::plural::plural;
 ///
 /// # Errors
 /// A data error when memory runs out.
-pub(super) fn centroid_warnings(evaluated: &EvaluatedRegions<'_>) -> Result<Vec<String>> {
+pub(super) fn centroid_warnings(evaluated: &EvaluatedPartition<'_>) -> Result<Vec<String>> {
     let (table, released) = (evaluated.table(), evaluated.released());
     let mut held = Held::new(table.budget());
     let values = table.columns().iter().map(|column| column.distinct() * size_of::<Value>());

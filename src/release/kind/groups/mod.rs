@@ -88,7 +88,7 @@ impl Kind for Groups {
     ) -> Result<Option<Candidate>> {
         Err(Error::policy(format!(
             "`{}` deals the rows of its own input to groups, and other rows make other groups; release with --policy",
-            loaded.policy.method.name
+            loaded.policy.spec.method.name
         ))
         .at("--recoding"))
     }

@@ -64,7 +64,7 @@ pub(super) fn ordered_quasi(dealt: DataFrame, quasi: &[String]) -> Result<DataFr
     let [group, _] = COLUMNS;
     let columns = || quasi.iter().map(column).collect::<Vec<_>>();
     let of_table = columns().into_iter().chain([column(group)]);
-    in_order(dealt, columns(), of_table)
+    sorted_by_group(dealt, columns(), of_table)
 }
 
 /// Returns the rows of the second table in the same way.
@@ -74,10 +74,14 @@ pub(super) fn ordered_values(dealt: DataFrame, sensitive: &str) -> Result<DataFr
     let lines = dealt
         .aggregate(groups.clone(), vec![count(lit(1i64)).alias(rows)])
         .context("planning the release")?;
-    in_order(lines, vec![column(sensitive), column(rows)], groups.into_iter().chain([column(rows)]))
+    sorted_by_group(lines, vec![column(sensitive), column(rows)], groups.into_iter().chain([column(rows)]))
 }
 
-fn in_order(rows: DataFrame, hashed: Vec<Expr>, columns: impl Iterator<Item = Expr>) -> Result<DataFrame> {
+fn sorted_by_group(
+    rows: DataFrame,
+    hashed: Vec<Expr>,
+    columns: impl Iterator<Item = Expr>,
+) -> Result<DataFrame> {
     let order = ["kanon_group", "kanon_hash"].map(|name| unused_name(&rows, name));
     let [group, _] = COLUMNS;
     let by = [cast(column(group), DataType::UInt64), row_hash(ORDER_KEY, hashed)];

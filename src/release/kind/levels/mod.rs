@@ -29,10 +29,10 @@ use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
 use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::classes::{
-    ClassesJudge, KeptClasses, check_not_empty, content, finer, in_order, rows,
+    ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, rows,
 };
-use crate::release::kind::classes_alone::RecordedTable;
 use crate::release::kind::measure::{Measured, known_losses};
+use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
     Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, only_table, wrong_recoding,
 };
@@ -94,7 +94,7 @@ impl Kind for Levels {
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
         let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
         let holds = node.kept_classes() > 0 && node.is_anonymous(limit(policy, classes));
-        Ok(holds.then(|| Found::new(&node, policy.objective).into()))
+        Ok(holds.then(|| Found::new(&node, policy.spec.objective).into()))
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
@@ -208,7 +208,7 @@ pub fn choose(node: &EvaluatedNode<'_>) -> Result<(Vec<Arc<dyn Generalizer>>, Ke
         labels.push(take(&all, &UInt32Array::from(codes), None).context("labelling the kept classes")?);
         generalizers.push(generalizer);
     }
-    let order = in_order(&labels, classes.len())?;
+    let order = order_of_labels(&labels, classes.len())?;
     let labels = labels
         .iter()
         .map(|column| take(column, &order, None).context("ordering the kept classes"))

@@ -36,10 +36,10 @@ use crate::plural::{grouped, percent};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::ClassKeys;
-use crate::release::kind::classes::{KeptClasses, as_shown, content, expected, in_order, labelled};
-use crate::release::kind::classes_alone::RecordedTable;
+use crate::release::kind::classes::{KeptClasses, as_shown, content, expected, labelled, order_of_labels};
 use crate::release::kind::measure::Measured;
 use crate::release::kind::ordered_rows::ordered_rows;
+use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
     Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows, centroids,
     key_of_record, only_table, regions, wrong_recoding,
@@ -72,7 +72,7 @@ impl Kind for Noise {
                 "each cluster shows means with noise (squared error of numbers {of_variance} of their variance, noise included)"
             ),
             parts: ("clusters", json!(clusters.count())),
-            losses: vec![(policy.objective.doc().name, found.loss), ("squared_error_with_noise", error)],
+            losses: vec![(policy.spec.objective.doc().name, found.loss), ("squared_error_with_noise", error)],
             utility: None,
         })
     }
@@ -258,7 +258,7 @@ fn choose(clusters: &Clusters, key: NoiseKey, held: &mut Held) -> Result<KeptCla
     }
     let means: Vec<ArrayRef> =
         means.into_iter().map(|means| Arc::new(Float64Array::from(means)) as ArrayRef).collect();
-    let order = in_order(&means, count)?;
+    let order = order_of_labels(&means, count)?;
     let labels = means.iter().map(|means| {
         let means = take(means, &order, None).context("ordering the clusters")?;
         let texts = (0..means.len()).map(|row| Ok(Value::read(&means, row)?.text_form()));

@@ -224,7 +224,8 @@ fn apply_classes(
     let quasi: Vec<usize> = policy.released_quasi().collect();
     let bytes = STANDARD.decode(assignment).map_err(|_| no_recoding())?;
     let hierarchies = quasi.iter().map(|at| policy.quasi[*at].hierarchy.clone()).collect();
-    let earlier = Assignment::read(bytes.into(), hierarchies, LinesShow::Regions(policy.ends), budget)?;
+    let earlier =
+        Assignment::read(bytes.into(), hierarchies, LinesShow::Regions(policy.spec.output.ends()), budget)?;
     let mut held: Vec<Held> = quasi.iter().map(|_| Held::new(budget)).collect();
     let columns = quasi.iter().zip(&mut held).enumerate().map(|(place, (at, held))| {
         let (labels, by_class) = earlier.shown(place);

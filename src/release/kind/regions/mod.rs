@@ -19,7 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::class::{Budget, ClassTable, EvaluatedRegions, Held, ReleasedClasses, ShownColumn};
+use crate::class::{Budget, ClassTable, EvaluatedPartition, Held, ReleasedClasses, ShownColumn};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, text_forms};
@@ -33,11 +33,11 @@ use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
 use crate::release::interval_columns::with_ends_included;
 use crate::release::kind::classes::{
-    AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, in_order, rows,
-    written,
+    AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, order_of_labels,
+    rows, written,
 };
-use crate::release::kind::classes_alone::RecordedTable;
 use crate::release::kind::measure::{Measured, known_losses};
+use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
     Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding,
 };
@@ -120,7 +120,7 @@ pub(super) fn measured(
 ) -> Result<Measured> {
     let Recoding::Classes(released) = &found.recoding else { return Err(wrong_recoding()) };
     let merged = classes.merge(released)?;
-    let evaluated = EvaluatedRegions::new(classes, released, &merged, &policy.requirements)?;
+    let evaluated = EvaluatedPartition::new(classes, released, &merged, &policy.requirements)?;
     let losses = known_losses(policy, classes);
     Ok(Measured {
         text: found.by.as_ref().map_or(what.to_owned(), |method| format!("by {method}")),
@@ -128,7 +128,7 @@ pub(super) fn measured(
         losses: losses
             .filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&evaluated))))
             .collect(),
-        utility: keeps.then(|| Utility::of_regions(&evaluated)).transpose()?,
+        utility: keeps.then(|| Utility::of_partition(&evaluated)).transpose()?,
     })
 }
 
@@ -140,14 +140,14 @@ pub(super) fn plan(
     run: &Run<'_>,
     loaded: &Loaded,
     found: SearchResult<'_>,
-    remarks: impl Fn(&EvaluatedRegions<'_>) -> Result<Vec<String>>,
+    remarks: impl Fn(&EvaluatedPartition<'_>) -> Result<Vec<String>>,
 ) -> Result<ReleasePlan> {
     let SearchResult { recoding: Recoding::Classes(released), classes, is_recorded, .. } = found else {
         return Err(wrong_recoding());
     };
     let policy = &loaded.policy;
     let merged = classes.merge(&released)?;
-    let evaluated = EvaluatedRegions::new(&classes, &released, &merged, &policy.requirements)?;
+    let evaluated = EvaluatedPartition::new(&classes, &released, &merged, &policy.requirements)?;
     let remarks = if is_recorded { remarks(&evaluated)? } else { Vec::new() };
     check_not_empty(policy, &evaluated)?;
     let (assignment, kept) = choose(policy, &evaluated)?;
@@ -155,7 +155,7 @@ pub(super) fn plan(
     let mut held = Held::new(&budget);
     // With what the private record makes of it.
     held.at_least(assignment.len() * 4)?;
-    let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
+    let utility = is_recorded.then(|| Utility::of_partition(&evaluated)).transpose()?;
     let costs = granularity::of_columns(&evaluated);
     let secret = Secret { assignment: Some(assignment.clone()), ..Secret::default() };
     let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
@@ -219,18 +219,21 @@ fn recoding(policy: &Policy) -> RecodingRecord {
             joined_as: first.and_then(|level| level.descriptor().label_of_merge().cloned()),
         }
     };
-    RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
+    RecodingRecord::Regions(RegionsRecord {
+        ends: policy.spec.output.ends(),
+        columns: quasi.map(column).collect(),
+    })
 }
 
 /// Returns the assignment and the kept classes of evaluated regions. Kept classes that show the same text are one.
 ///
 /// # Errors
 /// An internal error if the labels cannot be made.
-fn choose(policy: &Policy, evaluated: &EvaluatedRegions<'_>) -> Result<(Bytes, KeptClasses)> {
+fn choose(policy: &Policy, evaluated: &EvaluatedPartition<'_>) -> Result<(Bytes, KeptClasses)> {
     let (table, released) = (evaluated.table(), evaluated.released());
     let kept: Vec<(usize, u64)> = evaluated.kept().collect();
     let labels = labels(policy, table, released, &kept)?;
-    let order = in_order(&written(policy, &labels)?.concat(), kept.len())?;
+    let order = order_of_labels(&written(policy, &labels)?.concat(), kept.len())?;
 
     // The number of each released class in the release.
     let mut number_of: Vec<Option<u32>> = vec![None; released.regions().len()];
@@ -280,7 +283,7 @@ fn labels(
     let mut is_kept = vec![false; released.regions().len()];
     kept.iter().for_each(|(class, _)| is_kept[*class] = true);
     let columns = table.columns().iter().enumerate().map(|(at, column)| {
-        let shown = ShownColumn::new(table, released, &is_kept, at, policy.ends)?;
+        let shown = ShownColumn::new(table, released, &is_kept, at, policy.spec.output.ends())?;
         let labels = kept.iter().map(|(class, _)| {
             if let Some(centroid) = released.centroid(*class, at) {
                 return Ok(centroid.map(str::to_owned));
@@ -289,8 +292,11 @@ fn labels(
                 Some(label) => label.clone(),
                 None => shown.label(&released.regions()[*class][at])?,
             };
-            let label =
-                if policy.writes_ends && column.has_intervals() { with_ends_included(label) } else { label };
+            let label = if policy.spec.output.writes_ends() && column.has_intervals() {
+                with_ends_included(label)
+            } else {
+                label
+            };
             Ok(shown.open(label).write(column.hierarchy().input_type()))
         });
         Ok(Arc::new(labels.collect::<Result<StringArray>>()?) as ArrayRef)

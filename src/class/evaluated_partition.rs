@@ -9,12 +9,12 @@ use crate::model::{Requirement, numbered};
 
 /// Released classes that were checked against all class models.
 #[derive(Debug)]
-pub struct EvaluatedRegions<'a> {
+pub struct EvaluatedPartition<'a> {
     released: &'a ReleasedClasses,
     classes: EvaluatedClasses<'a>,
 }
 
-impl<'a> Deref for EvaluatedRegions<'a> {
+impl<'a> Deref for EvaluatedPartition<'a> {
     type Target = EvaluatedClasses<'a>;
 
     fn deref(&self) -> &Self::Target {
@@ -22,7 +22,7 @@ impl<'a> Deref for EvaluatedRegions<'a> {
     }
 }
 
-impl<'a> EvaluatedRegions<'a> {
+impl<'a> EvaluatedPartition<'a> {
     /// Evaluates the [merged](ClassTable::merge) classes: a released class is kept iff every model
     /// holds; the class of the suppressed base classes is not.
     ///
@@ -60,7 +60,7 @@ impl<'a> EvaluatedRegions<'a> {
     }
 }
 
-impl EvaluatedRecoding for EvaluatedRegions<'_> {
+impl EvaluatedRecoding for EvaluatedPartition<'_> {
     fn evaluated(&self) -> &EvaluatedClasses<'_> {
         &self.classes
     }
