@@ -89,8 +89,7 @@ fn page(out: &str, record: &PublicRecord, labels: &Labels) -> String {
     }
     page += "\n## What was done to each column\n\n| column | role | what it shows |\n|---|---|---|\n";
     for column in record.columns() {
-        page +=
-            &format!("| {} | {} | {} |\n", cell(&column.name), column.role, shown(column, &*shows, labels));
+        page += &format!("| {} | {} | {} |\n", cell(&column.name), column.role, shown(column, shows, labels));
     }
     page += facts.page.note;
     page += &left_out(record.statement.as_ref());
@@ -105,11 +104,11 @@ fn page(out: &str, record: &PublicRecord, labels: &Labels) -> String {
             let constants = row.parameters.iter().filter_map(|parameter| {
                 parameter.default().map(|constant| format!(" ({} = {constant})", parameter.name))
             });
-            let summary = in_words(row.doc.summary, people, facts.page.set);
+            let summary = in_words(row.doc.summary, people, facts.page.equal_rows_words);
             page += &format!("- {value}: {summary}{}\n", constants.collect::<String>());
         }
     }
-    let is_beside = |column: &&ColumnRecord| column.role != Role::Quasi.word() && !facts.quasi_as_is;
+    let is_beside = |column: &&ColumnRecord| column.role != Role::Quasi.word() && !facts.has_exact_quasi;
     let as_is = cells(record.columns().filter(is_beside).map(|column| &column.name));
     if !as_is.is_empty() {
         page += &format!(
@@ -133,7 +132,7 @@ fn page(out: &str, record: &PublicRecord, labels: &Labels) -> String {
         );
     }
     let in_rows = match record.individuals {
-        Some(_) if facts.quasi_as_is => "",
+        Some(_) if facts.has_exact_quasi => "",
         Some(_) => {
             " Without the input, `kanon verify`, `kanon risk` and `kanon link` count rows, because no released row says whose it \
              is: their figures differ from those of this page."
@@ -210,7 +209,7 @@ fn alone(record: &PublicRecord, people: &str) -> String {
 /// Returns what the publisher asserts, as lines of a list.
 fn assertions(statement: &Statement, record: &PublicRecord, people: &str) -> String {
     let limit = limit_text(statement);
-    let mut lines = match record.recoding.has_row_of_each() {
+    let mut lines = match record.recoding.has_row_per_individual() {
         true => format!("- None of the {people} is left out.\n"),
         false => format!(
             "- The publisher states that at most {limit} of the {people} are left out because no group can hold them.\n"

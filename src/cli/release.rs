@@ -133,7 +133,7 @@ impl Release {
         let as_text = public.columns().filter(|column| column.data_type == "Utf8" && !is_text(&column.name));
         let as_text: Vec<&str> = as_text.map(|column| column.name.as_str()).collect();
         let lost = shows.lost(costs);
-        let costs = costs_text(&chosen.columns(), &*shows, costs, private.suppressed_rows > 0);
+        let costs = costs_text(&chosen.columns(), shows, costs, private.suppressed_rows > 0);
         let facts = shows.facts();
         let models: Vec<String> = public
             .models
@@ -253,7 +253,7 @@ impl Release {
             ),
         );
         let individuals = public.individuals.is_some();
-        text += &match facts.quasi_as_is {
+        text += &match facts.has_exact_quasi {
             true => exact_quasi_line(risk(after, "sample_uniqueness")?),
             false => {
                 let on_quasi = risk(after, "sample_uniqueness")?;

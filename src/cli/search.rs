@@ -20,7 +20,7 @@ use crate::known::OTHER;
 use crate::measure::ratio;
 use crate::measure::utility::Utility;
 use crate::method::best::{Attempt, Tried};
-use crate::method::{AUTO, Candidate, Outcome, ReleaseKind, takes_effort, why_auto};
+use crate::method::{AUTO, Candidate, Outcome, takes_effort, why_auto};
 use crate::model::Counted;
 use crate::parameter::Setting;
 use crate::policy::Policy;
@@ -68,7 +68,7 @@ impl Search {
         let doubts = doubts(run, &loaded, &classes).await?;
         let policy = &loaded.policy;
         if self.minimal {
-            if policy.spec.method.name == "anytime" || policy.kind != ReleaseKind::Levels {
+            if policy.spec.method.name == "anytime" || !policy.spec.method.searches_lattice() {
                 return Err(Error::policy(format!(
                     "--minimal finds all minimal nodes or none: remove `method = {}`",
                     policy.spec.method
@@ -108,7 +108,7 @@ impl Search {
         }
         let mut best = Vec::new();
         for found in &outcome.best {
-            let measured = measure(policy, &classes, found, false)?;
+            let measured = measure(policy.kind, policy, &classes, found, false)?;
             text += &describe(policy, &classes, found, &measured.text);
             best.push(node(found, &measured));
         }
@@ -174,7 +174,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[Strin
         let levels = one.levels.clone();
         let distance: Vec<String> = levels.iter().map(ToString::to_string).collect();
         let one = Candidate::from(one);
-        let measured = measure(policy, classes, &one, false)?;
+        let measured = measure(policy.kind, policy, classes, &one, false)?;
         text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, &one, &measured.text));
         let mut node = node(&one, &measured);
         node["distance"] = json!(levels);
@@ -214,7 +214,7 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts:
             Attempt::Found { best, proven } => {
                 (holds, optimal) = (true, proven);
                 let of_its_kind = if proven { ", proven best of its kind" } else { "" };
-                let measured = measure(policy, classes, &best, true)?;
+                let measured = measure(method.kind(), policy, classes, &best, true)?;
                 text += &format!("          {}", describe(policy, classes, &best, &measured.text));
                 text += &format!("          {took}{of_its_kind}\n");
                 let mut node = node(&best, &measured);
@@ -312,10 +312,10 @@ fn proven(outcome: &Outcome) -> String {
 
 /// Returns a recoding and its measures.
 fn node(found: &Candidate, measured: &Measured) -> Value {
-    let (name, parts) = &measured.parts;
+    let (key, value) = &measured.json;
     let measures = measured.losses.iter().map(|(name, loss)| ((*name).to_owned(), plain_number(*loss)));
     json!({
-        *name: parts,
+        *key: value,
         "value": found.loss,
         "suppressed_rows": found.suppressed_rows,
         "suppressed_individuals": found.suppressed_individuals,

@@ -223,7 +223,7 @@ pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
     release.join(RECORD).is_file().then(|| PublicRecord::read(&release)).transpose()
 }
 
-/// Finds an input. Of a release of several tables, it is the table of the quasi-identifiers.
+/// Finds an input. Of a release of several tables, it is the first, which has the quasi-identifiers.
 ///
 /// # Errors
 /// Those of [`Input::find_or_read`], and of reading a record.
@@ -242,7 +242,7 @@ pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<Strin
     if let Some(note) = shows.note() {
         return Some(format!("note      {note}\n"));
     }
-    let individuals = record.individuals.filter(|_| !record.recoding.has_row_of_each())?;
+    let individuals = record.individuals.filter(|_| !record.recoding.has_row_per_individual())?;
     let individuals = plural(individuals, "individual", "individuals");
     Some(format!(
         "note      counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \

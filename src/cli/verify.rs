@@ -82,7 +82,7 @@ impl Verify {
         let mut text = format!(
             "read      {} in {}, {}{}\n",
             rows(public.rows()),
-            plural(public.classes, facts.set[0], facts.set[1]),
+            plural(public.classes, facts.class_words[0], facts.class_words[1]),
             plural(public.files().count() as u64, "file", "files"),
             match checked.verified.unowned_rows {
                 0 => String::new(),
@@ -97,13 +97,13 @@ impl Verify {
         }
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
-        text += &match facts.quasi_as_is {
+        text += &match facts.has_exact_quasi {
             true => exact_quasi_line(on_quasi),
             false => unique_lines(on_quasi, &checked.unique, &checked.sufficient, individuals),
         };
         // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
         for (model, reached) in public.models.iter().zip(&checked.verified.reached) {
-            let by_rows = (public.individuals.is_none() || public.recoding.has_row_of_each())
+            let by_rows = (public.individuals.is_none() || public.recoding.has_row_per_individual())
                 && model.compared_with.is_none()
                 && model.level.is_none()
                 && reached.is_some();
@@ -127,7 +127,7 @@ impl Verify {
                     unowned => format!(", {} without an individual", grouped(unowned)),
                 }
             ),
-            (None, _) if public.individuals.is_some() && !public.recoding.has_row_of_each() => {
+            (None, _) if public.individuals.is_some() && !public.recoding.has_row_per_individual() => {
                 "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat the \
                  record, which the rows do not contradict; --input INPUT recounts them\n"
                     .to_owned()
@@ -136,7 +136,7 @@ impl Verify {
                 "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
-        if !checked.with_input && !facts.quasi_as_is {
+        if !checked.with_input && !facts.has_exact_quasi {
             text += &release_note(&out.display().to_string(), public).unwrap_or_default();
         }
         if !checked.with_bytes {

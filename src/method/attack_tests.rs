@@ -459,7 +459,7 @@ const DOWNCODED: [(&str, [u64; 2], [u64; 2]); 12] = [
 #[test]
 fn every_method_can_be_downcoded() {
     // A centroid does not claim that the rows lie in a region, so there is none to be narrowed.
-    for method in methods().into_iter().filter(|method| !method.kind().shows_centroids()) {
+    for method in methods().into_iter().filter(|method| !method.kind().facts().shows_centroids) {
         let of = |name: String| DOWNCODED.iter().find(|(known, ..)| *known == name);
         let as_auto = || of(format!("{AUTO:?}")).filter(|_| method.kind() == ReleaseKind::Levels);
         let Some((_, cuts, values)) = of(method.to_string()).or_else(as_auto) else {

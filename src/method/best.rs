@@ -82,7 +82,7 @@ pub enum Attempt {
 /// # Errors
 /// An interruption.
 pub fn compare(problem: &Problem<'_>, options: &Options, named: Option<&MethodSpec>) -> Result<Vec<Tried>> {
-    let lattice = named.filter(|method| method.name != AUTO && method.kind() == ReleaseKind::Levels);
+    let lattice = named.filter(|method| method.name != AUTO && method.searches_lattice());
     let with_noise = named.filter(|method| method.kind() == ReleaseKind::Noise).cloned();
     let methods = methods(options, lattice).into_iter().chain(with_noise);
     // A method that is named keeps its own effort.
@@ -94,7 +94,7 @@ pub fn compare(problem: &Problem<'_>, options: &Options, named: Option<&MethodSp
     };
     // Groups lose nothing of a quasi-identifier, but what goes with it; noise is in no loss.
     let is_other = |tried: &Tried| match &tried.result {
-        Attempt::Found { best, .. } => !best.recoding.kind().suppresses(),
+        Attempt::Found { .. } => !tried.method.kind().facts().suppresses,
         Attempt::Nothing | Attempt::DoesNotApply(_) => false,
     };
     // Stable: equal losses stay in the order of the methods.

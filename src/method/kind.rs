@@ -18,76 +18,77 @@ pub enum ReleaseKind {
 }
 
 /// What is true of every release of a kind, whatever its policy.
-struct Facts {
-    makes_classes: bool,
-    shows_centroids: bool,
-    adds_noise: bool,
-    suppresses: bool,
+#[derive(Debug)]
+pub struct KindFacts {
+    /// Whether the method makes classes of its own, which show regions or centroids.
+    pub makes_classes: bool,
+    /// Whether classes show centroids of the values themselves.
+    pub shows_centroids: bool,
+    /// Whether all that is shown has noise, so that nothing else may follow from a row.
+    pub adds_noise: bool,
+    /// Whether rows of classes that fail are suppressed.
+    pub suppresses: bool,
+    /// Whether there is a row for each individual of the input, and no other.
+    pub has_row_per_individual: bool,
     /// The roles of the columns that are released, besides quasi-identifiers.
-    releases: &'static [Role],
-    /// Why intervals have no ends to choose, as what follows the name of a method; `None` if they have.
-    why_no_ends: Option<&'static str>,
+    pub releases: &'static [Role],
+    /// Why no policy says what the ends of intervals show, after the name of the method; `None` if it may.
+    pub why_no_ends: Option<&'static str>,
+    /// Why the recoding cannot be applied to other rows, after the name of the method; `None` if it can.
+    pub why_no_other_rows: Option<&'static str>,
 }
 
-const OF_LABELS: Facts = Facts {
+const OF_LABELS: KindFacts = KindFacts {
     makes_classes: false,
     shows_centroids: false,
     adds_noise: false,
     suppresses: true,
+    has_row_per_individual: false,
     releases: &[Role::Sensitive, Role::Insensitive],
     why_no_ends: Some("releases labels whose ends are fixed"),
+    why_no_other_rows: None,
 };
 
-const OF_CENTROIDS: Facts = Facts {
+const OF_CENTROIDS: KindFacts = KindFacts {
     makes_classes: true,
     shows_centroids: true,
     why_no_ends: Some("shows centroids, which have no ends"),
+    why_no_other_rows: Some(
+        "shows centroids of the rows of its own input, which are not those of other rows, so they cannot be used again; \
+         release with --policy, which computes them anew",
+    ),
     ..OF_LABELS
 };
 
 impl ReleaseKind {
-    const fn facts(self) -> Facts {
+    /// Returns what is true of every release of this kind.
+    pub const fn facts(self) -> KindFacts {
         match self {
             Self::Levels => OF_LABELS,
-            Self::Regions => Facts { makes_classes: true, why_no_ends: None, ..OF_LABELS },
+            Self::Regions => KindFacts { makes_classes: true, why_no_ends: None, ..OF_LABELS },
             Self::Centroids => OF_CENTROIDS,
-            Self::Noise => Facts { adds_noise: true, suppresses: false, releases: &[], ..OF_CENTROIDS },
-            Self::Groups => Facts {
+            Self::Noise => KindFacts {
+                adds_noise: true,
                 suppresses: false,
+                has_row_per_individual: true,
+                releases: &[],
+                ..OF_CENTROIDS
+            },
+            Self::Groups => KindFacts {
+                suppresses: false,
+                has_row_per_individual: true,
                 releases: &[Role::Sensitive],
                 why_no_ends: Some("shows every value as it is"),
+                why_no_other_rows: Some(
+                    "deals the rows of its own input to groups, and other rows make other groups; release with --policy",
+                ),
                 ..OF_LABELS
             },
         }
     }
 
-    /// Returns whether the method makes classes of its own, which show regions or centroids.
-    pub fn makes_classes(self) -> bool {
-        self.facts().makes_classes
-    }
-
-    /// Returns whether classes show centroids of the values themselves.
-    pub fn shows_centroids(self) -> bool {
-        self.facts().shows_centroids
-    }
-
-    /// Returns whether all that is shown has noise, so that nothing else may follow from a row.
-    pub fn adds_noise(self) -> bool {
-        self.facts().adds_noise
-    }
-
-    /// Returns whether rows of classes that fail are suppressed; otherwise there is a row for each individual.
-    pub fn suppresses(self) -> bool {
-        self.facts().suppresses
-    }
-
     /// Returns whether columns of this role are released.
     pub fn releases(self, role: Role) -> bool {
         role == Role::Quasi || self.facts().releases.contains(&role)
-    }
-
-    /// Returns why intervals have no ends to choose, as what follows the name of a method; `None` if they have.
-    pub fn why_no_ends(self) -> Option<&'static str> {
-        self.facts().why_no_ends
     }
 }

@@ -62,17 +62,6 @@ pub enum Recoding {
 }
 
 impl Recoding {
-    /// Returns the kind of its releases.
-    pub fn kind(&self) -> ReleaseKind {
-        match self {
-            Self::Levels(_) => ReleaseKind::Levels,
-            Self::Classes(released) if released.shows_centroids() => ReleaseKind::Centroids,
-            Self::Classes(_) => ReleaseKind::Regions,
-            Self::Groups(_) => ReleaseKind::Groups,
-            Self::Clusters(_) => ReleaseKind::Noise,
-        }
-    }
-
     /// Returns the level of each quasi-identifier; `None` if its values need not share a level.
     pub fn levels(&self) -> Option<&[usize]> {
         match self {
@@ -305,6 +294,11 @@ impl MethodSpec {
         kind_of(&self.name)
     }
 
+    /// Returns whether the method searches the lattice.
+    pub fn searches_lattice(&self) -> bool {
+        row(&self.name).is_none_or(|row| row.of_lattice().is_some())
+    }
+
     /// Returns what the classes of the method show for a column of numbers, if they show centroids.
     ///
     /// # Errors
@@ -328,7 +322,7 @@ pub(crate) fn kind_of(name: &str) -> ReleaseKind {
 
 /// Returns why a method whose classes show regions or centroids refuses a limit of levels.
 pub(crate) fn chooses_no_levels(method: &str) -> String {
-    if kind_of(method).shows_centroids() {
+    if kind_of(method).facts().shows_centroids {
         return shows_values(method);
     }
     format!(
@@ -396,10 +390,10 @@ pub fn search(
             row.with(&method.settings, options.clone())?.search(problem)
         }
         Search::Own(own) => {
-            if row.kind.makes_classes() {
+            if row.kind.facts().makes_classes {
                 refuse_limits(row, problem, options)?;
             }
-            if row.kind.shows_centroids() {
+            if row.kind.facts().shows_centroids {
                 refuse_labels(row, problem, options)?;
             }
             if row.kind == ReleaseKind::Regions && problem.ends == Ends::Cuts && !row.shows_cuts() {

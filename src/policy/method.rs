@@ -86,7 +86,7 @@ pub(super) fn effort(value: Value) -> Result<Effort> {
     }
 }
 
-/// `[output]`: how intervals are written, as far as it says so.
+/// `[output]`: how the release is written, as far as it says so.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     /// What their ends show.
@@ -173,10 +173,10 @@ impl PolicySpec {
             return Err(Error::policy(why).at("effort"));
         }
         let kind = self.method.kind();
-        if let Some(why) = kind.why_no_ends() {
+        if let Some(why) = kind.facts().why_no_ends {
             self.check_no_intervals(why)?;
         }
-        if !kind.makes_classes() {
+        if !kind.facts().makes_classes {
             return Ok(());
         }
         if self.objective.for_any_recoding().is_none() {
@@ -190,7 +190,7 @@ impl PolicySpec {
         if self.output.ends() == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
             return Err(Error::policy(makes_no_cuts(method)).at("output.ends"));
         }
-        if kind.shows_centroids() {
+        if kind.facts().shows_centroids {
             self.check_for_centroids(method)?;
         }
         let is_sensitive = |column: &&ColumnSpec| column.role == Role::Sensitive;
@@ -227,7 +227,7 @@ impl PolicySpec {
         let given = [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
         let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
         let method = &self.method.name;
-        let makers = METHODS.iter().filter(|row| row.kind.why_no_ends().is_none());
+        let makers = METHODS.iter().filter(|row| row.kind.facts().why_no_ends.is_none());
         let names = makers.map(|row| row.doc().name);
         let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
         let why = format!(
@@ -295,7 +295,7 @@ mod tests {
         let global = "zip = { role = \"quasi\", recode = \"global\", min_level = 1, max_level = 1 }";
         for method in METHODS.iter().map(|row| row.doc().name).chain([AUTO]) {
             let beside_another = policy(method, &format!("{global}\nage = {{ role = \"quasi\" }}"));
-            if kind_of(method).shows_centroids() {
+            if kind_of(method).facts().shows_centroids {
                 let why = format!("columns.zip.recode: {}", shows_values(method));
                 assert_eq!(beside_another, Err(why), "{method}");
                 continue;

@@ -137,12 +137,12 @@ impl Policy {
     /// A policy error that says what the method cannot do.
     pub fn mechanism(&self) -> Result<Option<Mechanism>> {
         let mechanism = || mechanism(&self.spec.method, &self.requirements, &self.quasi);
-        self.kind.adds_noise().then(mechanism).transpose()
+        self.kind.facts().adds_noise.then(mechanism).transpose()
     }
 
-    /// Returns the columns in which more than a tenth of the individuals may hold a value that few others hold.
-    pub fn allow_unique(&self) -> Vec<&str> {
-        self.spec.promises().allow_unique
+    /// Returns whether more than a tenth of the individuals may hold a value in a column that few others hold.
+    pub fn may_be_unique(&self, name: &str) -> bool {
+        self.spec.promises().allow_unique.contains(&name)
     }
 
     /// Returns the columns of the release in the table's order.

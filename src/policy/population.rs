@@ -5,7 +5,6 @@ use super::spec::{ColumnSpec, PolicySpec};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::granularity::Granularity;
-use crate::method::ReleaseKind;
 use crate::model::Needs;
 use crate::role::Role;
 
@@ -43,7 +42,7 @@ impl PolicySpec {
                 Err(Error::policy(why).at("population"))
             }
             (Some(required), Some(_)) => {
-                if self.method.kind() != ReleaseKind::Levels {
+                if !self.method.searches_lattice() {
                     let why = format!(
                         "`{}` needs labels that do not overlap, and this method makes none; use one that chooses levels, such as \
                          \"auto\"",

@@ -27,7 +27,7 @@ impl PolicySpec {
     /// # Errors
     /// A policy error for a method that adds noise, if that is so.
     pub fn check_columns_are_known(&self, follow_from_rows: bool) -> Result<()> {
-        if !(follow_from_rows && self.method.kind().adds_noise()) {
+        if !(follow_from_rows && self.method.kind().facts().adds_noise) {
             return Ok(());
         }
         let why = format!(

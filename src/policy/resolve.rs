@@ -68,14 +68,14 @@ impl PolicySpec {
         if kind == ReleaseKind::Groups {
             self.check_groups(&requirements, &quasi)?;
         }
-        if kind.adds_noise() {
+        if kind.facts().adds_noise {
             super::mechanism(&self.method, &requirements, &quasi)?;
         }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             spec: self.clone(),
             quasi,
-            columns: if kind.adds_noise() {
+            columns: if kind.facts().adds_noise {
                 // Lines of JSON decide in which order their columns are.
                 self.columns.iter().filter_map(|column| with_role(&column.name)).collect()
             } else {
@@ -352,7 +352,7 @@ impl ColumnSpec {
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
         if self.is_global
-            && method.kind().why_no_ends().is_none()
+            && method.kind().facts().why_no_ends.is_none()
             && self.min_level > 0
             && hierarchy.has_intervals()
         {
@@ -360,7 +360,7 @@ impl ColumnSpec {
                        remove this limit, or use a method that chooses levels, such as \"auto\"";
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
-        if let (true, Some(clip)) = (method.kind().shows_centroids(), &self.clip) {
+        if let (true, Some(clip)) = (method.kind().facts().shows_centroids, &self.clip) {
             let place = || join(&self.path(), "clip");
             clip.check_type(hierarchy.input_type()).map_err(|error| error.of_policy().at(place()))?;
         }

@@ -22,8 +22,8 @@ use crate::release::search::limit;
 /// Applies the recoding of the release that a private record belongs to.
 ///
 /// # Errors
-/// An unmet error if it does not hold for these rows, or if the record holds none; a policy error if the kind of release
-/// makes a recoding of its own for each input; a data error when memory runs out.
+/// An unmet error if it does not hold for these rows, or if the record holds none; a policy error if this kind of recoding
+/// cannot be applied to other rows; a data error when memory runs out.
 pub(super) fn apply_again(
     run: &Run<'_>,
     loaded: &Loaded,
@@ -31,6 +31,9 @@ pub(super) fn apply_again(
     record: &PrivateRecord,
 ) -> Result<Outcome> {
     let policy = &loaded.policy;
+    if let Some(why) = policy.kind.facts().why_no_other_rows {
+        return Err(Error::policy(format!("`{}` {why}", policy.spec.method.name)).at("--recoding"));
+    }
     let found = kind_of(policy.kind).apply_again(run, loaded, classes, record)?;
     let found = found.ok_or_else(|| {
         let limit = limit(policy, classes);

@@ -91,7 +91,7 @@ pub(super) async fn check_input(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     let (policy, table) = (&loaded.policy, &loaded.table);
     let doing = "counting the holders of values";
     let as_is = policy.released().filter(|(_, role)| *role != Role::Quasi).map(|(name, _)| name);
-    let judged = as_is.filter(|name| !policy.allow_unique().contains(name));
+    let judged = as_is.filter(|name| !policy.may_be_unique(name));
     let judged: Vec<&str> = judged.collect();
     if judged.is_empty() {
         return Ok(());
@@ -130,7 +130,7 @@ pub(super) async fn check_released_groups(run: &Run<'_>, loaded: &Loaded, rows: 
     let q = least_holders(&policy.requirements);
     let counted = Counted { policy, all: rows, unowned_rows: 0, place: "in the release" };
     let mut named = Vec::new();
-    for name in policy.sensitive().filter(|name| !policy.allow_unique().contains(name)) {
+    for name in policy.sensitive().filter(|name| !policy.may_be_unique(name)) {
         let sizes = values(run, &loaded.table, name).await?;
         let few = sizes
             .histogram()
@@ -152,7 +152,7 @@ pub(super) async fn check_released_groups(run: &Run<'_>, loaded: &Loaded, rows: 
 pub(super) async fn check_released(policy: &Policy, rows: &ReleasedRows<'_>) -> Result<()> {
     let few = rows.few().await?;
     let (all, unowned_rows) = (rows.all(), rows.unowned_rows());
-    let is_allowed = |name: &str| policy.allow_unique().contains(&name);
+    let is_allowed = |name: &str| policy.may_be_unique(name);
     let named = few.iter().filter(|(name, few)| is_above_a_tenth(*few, all) && !is_allowed(name));
     let named: Vec<_> = named.map(|(name, few)| (name.as_str(), *few)).collect();
     let counted = Counted { policy, all, unowned_rows, place: "in the release" };

@@ -180,7 +180,7 @@ pub(crate) fn ask<T>(
 
 /// Returns L, the number of individuals that may be suppressed; rows where none are counted.
 pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
-    if !policy.kind.suppresses() {
+    if !policy.kind.facts().suppresses {
         return 0;
     }
     policy.spec.suppression_limit.floor_of(classes.total_individuals())

@@ -109,7 +109,7 @@ pub async fn check_release(
         return Err(refused("the number of rows or classes differs from the record"));
     }
     // The rows alone do not name their individuals, unless each has exactly one.
-    if input.is_some() || public.individuals.is_none() || public.recoding.has_row_of_each() {
+    if input.is_some() || public.individuals.is_none() || public.recoding.has_row_per_individual() {
         check_counts(&public, &verified, input.is_some())?;
         if public.unique != unique {
             return Err(refused("the unique share on all columns differs from the record"));

@@ -12,7 +12,7 @@ use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion_kanon::release::publish::record::{
-    ColumnRecord, FileRecord, PublicRecord, RecodingRecord, TABLES_OF_GROUPS,
+    ColumnRecord, FOLDERS, FileRecord, PublicRecord, RecodingRecord,
 };
 use datafusion_kanon::release::publish::write;
 use siphasher::sip::SipHasher13;
@@ -53,7 +53,7 @@ fn released() -> Lab {
 }
 
 fn path(lab: &Lab, table: usize) -> PathBuf {
-    lab.out().join(TABLES_OF_GROUPS[table]).join(PART)
+    lab.out().join(FOLDERS[table]).join(PART)
 }
 
 /// Both tables.
@@ -150,7 +150,7 @@ fn properties(table: usize) -> WriterProperties {
 fn forge(lab: &Lab, table: usize, rows: &RecordBatch) {
     write_parquet(&path(lab, table), &ordered(rows), properties(table));
     let mut public = record(lab);
-    let folder = lab.out().join(TABLES_OF_GROUPS[table]);
+    let folder = lab.out().join(FOLDERS[table]);
     let rows = rows.num_rows() as u64;
     public.tables[table].files = vec![FileRecord::of(&folder, PART, rows).unwrap()];
     public.tables[table].rows = rows;
@@ -297,7 +297,7 @@ fn forged_records_and_folders_are_refused() {
     fs::create_dir(lab.out().join("more")).unwrap();
     verify(&lab, "a folder beside the tables", why, why);
     fs::remove_dir(lab.out().join("more")).unwrap();
-    fs::write(lab.out().join(TABLES_OF_GROUPS[1]).join("note.txt"), "").unwrap();
+    fs::write(lab.out().join(FOLDERS[1]).join("note.txt"), "").unwrap();
     let why = Refuse("a file that the record does not list");
     verify(&lab, "a file in a table", why, why);
 }

@@ -9,7 +9,7 @@ use arrow::array::{AsArray, Float64Array};
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::record_batch::RecordBatch;
 use datafusion_kanon::generalize::Centroid;
-use datafusion_kanon::release::publish::record::{CentroidColumn, RecodingRecord};
+use datafusion_kanon::release::publish::record::{CentroidColumn, PublicRecord, RecodingRecord};
 
 use crate::command::Place;
 use crate::mutants::Must::{self, Pass, Refuse};
@@ -302,6 +302,14 @@ fn an_individual_with_two_rows_is_refused() {
             .out
             .contains("the means of all 4 rows, with the noise")
     );
+    // Each individual has one row, so the rows alone tell the risks.
+    place.run("verify out").exit(0);
+    let honest = PublicRecord::read(&place.path("out")).unwrap();
+    let mut forged = honest.clone();
+    forged.risk.insert("prosecutor_risk_mean".to_owned(), 0.4);
+    place.write("out/_kanon.json", forged.sealed().unwrap().to_json().unwrap());
+    place.run("verify out").exit(1).says("risks or homogeneous classes differ from the record");
+    place.write("out/_kanon.json", honest.to_json().unwrap());
     for other in [csv("a", "a"), csv("", "b")] {
         place.write("other.csv", other);
         let ran = place.run("verify out --input other.csv").exit(1);

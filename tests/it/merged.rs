@@ -88,7 +88,7 @@ fn json(place: &Place, name: &str) -> Value {
 /// Every method but those of centroids and groups, which refuse merged values.
 fn all_methods() -> impl Iterator<Item = MethodSpec> {
     let shows_labels =
-        |method: &MethodSpec| !method.kind().shows_centroids() && method.kind() != ReleaseKind::Groups;
+        |method: &MethodSpec| !method.kind().facts().shows_centroids && method.kind() != ReleaseKind::Groups;
     variants().into_iter().chain(["auto", "best"].map(MethodSpec::named)).filter(shows_labels)
 }
 

@@ -67,7 +67,7 @@ fn other_rows_show_what_the_earlier_ones_did() {
         fs::write(lab.path("policy.toml"), policy(&method, "closed")).unwrap();
         lab.release("policy.toml", OUT).exit(0, "");
         write_parquet(&lab.path("tonight.parquet"), &tonight(), WriterProperties::default());
-        if method.kind().shows_centroids() {
+        if method.kind().facts().shows_centroids {
             lab.run(&["release", "tonight.parquet", "--recoding", RECORD, "--to", AGAIN])
                 .exit(2, "centroids of the rows of its own input");
             assert!(!lab.path(AGAIN).exists(), "{method}");

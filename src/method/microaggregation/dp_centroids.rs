@@ -199,6 +199,12 @@ impl Clusters {
         self.spreads.iter().zip(&self.noise).map(|(spread, noise)| spread + noise).collect()
     }
 
+    /// Returns the mean of these differences over the columns.
+    pub fn mean_squared_error(&self) -> f64 {
+        let errors = self.squared_errors();
+        errors.iter().sum::<f64>() / ratio(errors.len() as u128, 1)
+    }
+
     /// Returns the variance of the noise of each column, in variances of the column.
     pub fn noise_of_columns(&self) -> &[f64] {
         &self.noise

@@ -415,7 +415,7 @@ proptest! {
                 Ok((_, outcome)) => outcome,
                 Err(error) => {
                     let makes_no_cuts = method::row(&method.name).is_some_and(|row| !row.shows_cuts());
-                    let is_refused = (shows_cuts && makes_no_cuts) || method.kind().shows_centroids();
+                    let is_refused = (shows_cuts && makes_no_cuts) || method.kind().facts().shows_centroids;
                     assert!(is_refused, "{method}: {error}");
                     continue;
                 }

@@ -10,12 +10,12 @@ pub type Labels = BTreeMap<String, String>;
 /// What is true of every release of a kind.
 #[derive(Debug)]
 pub struct Facts {
-    /// The rows that models judge together, one set and several: `class`, `classes`.
-    pub set: [&'static str; 2],
+    /// The words for rows that models judge together, one set and several: `class`, `classes`.
+    pub class_words: [&'static str; 2],
     /// Ends the line of a model that is not judged on the classes of the quasi-identifiers.
     pub judged: &'static str,
     /// Whether rows show their quasi-identifiers as they are.
-    pub quasi_as_is: bool,
+    pub has_exact_quasi: bool,
     /// The sentences of the page of `kanon explain`.
     pub page: Page,
 }
@@ -29,8 +29,8 @@ pub struct Page {
     pub finds: &'static str,
     /// What follows "people" or "rows" there.
     pub found: &'static str,
-    /// The rows that look the same to an attacker, one set and several.
-    pub set: [&'static str; 2],
+    /// The words for rows that look the same to an attacker, one set and several.
+    pub equal_rows_words: [&'static str; 2],
     /// Lines that end the list of what is not promised.
     pub not_promised: &'static str,
 }
@@ -41,7 +41,7 @@ pub(super) const PAGE_OF_LABELS: Page = Page {
            suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n",
     finds: "finds that person's group, and cannot tell which of its",
     found: " it is",
-    set: ["group", "groups"],
+    equal_rows_words: ["group", "groups"],
     not_promised: "",
 };
 
@@ -55,7 +55,7 @@ pub(super) const PAGE_OF_CENTROIDS: Page = Page {
 
 /// The facts of a table whose models are judged on the classes of the quasi-identifiers.
 pub(super) const FACTS_OF_CLASSES: Facts =
-    Facts { set: ["class", "classes"], judged: "", quasi_as_is: false, page: PAGE_OF_LABELS };
+    Facts { class_words: ["class", "classes"], judged: "", has_exact_quasi: false, page: PAGE_OF_LABELS };
 
 /// Describes what the quasi-identifiers of a release show.
 pub trait Describe {
@@ -65,7 +65,7 @@ pub trait Describe {
     /// Describes all quasi-identifiers in one line; `as_text` are the columns whose values became text.
     fn shown(&self, labels: &Labels, as_text: &[&str]) -> String;
 
-    /// Describes the quasi-identifiers that show least in one line, after a key of at most ten characters.
+    /// Describes the quasi-identifiers that show least in one line, after a key of at most nine characters.
     fn least(&self, labels: &Labels) -> (&'static str, String);
 
     /// Describes a quasi-identifier in the page of `kanon explain`, in Markdown.

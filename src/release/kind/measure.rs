@@ -6,7 +6,7 @@ use crate::class::ClassTable;
 use crate::error::Result;
 use crate::measure::utility::Utility;
 use crate::measure::{LOSSES, LossRow};
-use crate::method::Candidate;
+use crate::method::{Candidate, ReleaseKind};
 use crate::model::Needs;
 use crate::policy::Policy;
 use crate::release::kind::kind_of;
@@ -17,24 +17,30 @@ use crate::role::Role;
 pub struct Measured {
     /// What it is, in a few words.
     pub text: String,
-    /// The word for what it consists of, and that: the level of each column, or a number of sets of rows.
-    pub parts: (&'static str, Value),
+    /// What it is in JSON, a key and its value: the level of each column, or a number of classes, clusters or groups.
+    pub json: (&'static str, Value),
     /// The value of every loss measure that applies to it, and of those of its kind.
     pub losses: Vec<(&'static str, f64)>,
     /// What it keeps, if that was asked for and applies.
     pub utility: Option<Utility>,
 }
 
-/// Measures a recoding that a search found, also what it `keeps`.
+/// Measures a recoding that a method of this kind found, also what it keeps if that is asked for.
 ///
 /// # Errors
 /// A data error when memory runs out.
-pub fn measure(policy: &Policy, classes: &ClassTable, found: &Candidate, keeps: bool) -> Result<Measured> {
-    kind_of(found.recoding.kind()).measure(policy, classes, found, keeps)
+pub fn measure(
+    kind: ReleaseKind,
+    policy: &Policy,
+    classes: &ClassTable,
+    found: &Candidate,
+    with_utility: bool,
+) -> Result<Measured> {
+    kind_of(kind).measure(policy, classes, found, with_utility)
 }
 
-/// Returns the loss measures of which a table knows what they need.
-pub(super) fn known_losses(policy: &Policy, classes: &ClassTable) -> impl Iterator<Item = LossRow> {
+/// Returns the loss measures whose inputs the table has counted.
+pub(super) fn applicable_losses(policy: &Policy, classes: &ClassTable) -> impl Iterator<Item = LossRow> {
     let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
     let one_column = sensitive == 1 && classes.sensitive().len() == 1;
     LOSSES.iter().copied().filter(move |loss| loss.needs() == Needs::Size || one_column)

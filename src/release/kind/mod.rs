@@ -35,6 +35,7 @@ use crate::method::{Candidate, Recoding, ReleaseKind};
 use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::check_record::refused;
+use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::describe::Describe;
 use crate::release::kind::measure::Measured;
 use crate::release::publish::record::{
@@ -66,15 +67,12 @@ pub(super) fn kind_of_record(public: &PublicRecord) -> &'static dyn Kind {
 
 impl RecodingRecord {
     /// Returns the description of what the release shows.
-    pub fn describe(&self) -> Box<dyn Describe + '_> {
+    pub fn describe(&self) -> &dyn Describe {
         match self {
-            Self::Levels(levels) => Box::new(levels::LevelsText(levels)),
-            Self::Regions(regions) => Box::new(regions::RegionsText(regions)),
-            Self::Centroids(columns) if self.kind() == Some(ReleaseKind::Noise) => {
-                Box::new(noise::NoiseText(columns))
-            }
-            Self::Centroids(columns) => Box::new(centroids::CentroidsText(columns)),
-            Self::Groups(groups) => Box::new(groups::GroupsText(groups)),
+            Self::Levels(levels) => levels,
+            Self::Regions(regions) => regions,
+            Self::Centroids(columns) => columns,
+            Self::Groups(groups) => groups,
         }
     }
 }
@@ -88,7 +86,7 @@ pub(super) trait Kind: Sync {
     /// An internal error if a released column is not in the input.
     fn schemas(&self, policy: &Policy, input: &Schema) -> Result<Vec<SchemaRef>>;
 
-    /// Measures a recoding that a method of this kind found, also what it `keeps`.
+    /// Measures a recoding that a method of this kind found, also what it keeps if that is asked for.
     ///
     /// # Errors
     /// A data error when memory runs out.
@@ -97,22 +95,24 @@ pub(super) trait Kind: Sync {
         policy: &Policy,
         classes: &ClassTable,
         found: &Candidate,
-        keeps: bool,
+        with_utility: bool,
     ) -> Result<Measured>;
 
     /// Applies the recoding of the release that a private record belongs to; `None` if too many rows fail the models or fit
     /// no class.
     ///
     /// # Errors
-    /// An unmet error if the record holds none; a policy error if this kind makes one of its own for each input, or if a column
-    /// has changed; a data error when memory runs out.
+    /// An unmet error if the record holds none that the policy allows, a policy or an unmet error if the values of a column have
+    /// changed, a data error when memory runs out.
     fn apply_again(
         &self,
-        run: &Run<'_>,
-        loaded: &Loaded,
-        classes: &ClassTable,
-        earlier: &PrivateRecord,
-    ) -> Result<Option<Candidate>>;
+        _run: &Run<'_>,
+        _loaded: &Loaded,
+        _classes: &ClassTable,
+        _earlier: &PrivateRecord,
+    ) -> Result<Option<Candidate>> {
+        Err(no_recoding())
+    }
 
     /// Plans the release of a recoding that a method of this kind found.
     ///

@@ -64,12 +64,16 @@ impl<'a> RecordedTable<'a> {
         Ok(Self { out, public, requirements, session, parts, schema, written, output, with_bytes })
     }
 
-    /// Returns what stands for the labels of each quasi-identifier where classes show texts of their own.
-    pub(super) fn as_shown(&self) -> Vec<Option<Arc<dyn Generalizer>>> {
+    /// Judges the rows by themselves where classes show texts of their own, like [`judge`](Self::judge).
+    ///
+    /// # Errors
+    /// As [`judge`](Self::judge).
+    pub(super) async fn judge_texts(self, run: &Run<'_>) -> Result<(Judged, bool)> {
         let recoding = &self.public.recoding;
         let is_shown = |column: &ColumnRecord| recoding.descriptor(&column.name).is_some();
         let text = |column| is_shown(column).then(|| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
-        self.public.columns().map(text).collect()
+        let generalizers = self.public.columns().map(text).collect();
+        self.judge(run, generalizers).await
     }
 
     /// Judges the rows by themselves: the models of the record on the classes of its quasi-identifiers, whose labels these
@@ -78,7 +82,8 @@ impl<'a> RecordedTable<'a> {
     /// is one that looks at the whole input. Returns also whether the files are what this version writes.
     ///
     /// # Errors
-    /// An unmet error that says what is wrong, a data error when the rows cannot be judged.
+    /// An unmet error when a model fails, or the rows, their order or their counts are not those of the record; a data error when
+    /// the rows cannot be read or memory runs out.
     pub(super) async fn judge(
         self,
         run: &Run<'_>,

@@ -31,9 +31,8 @@ pub enum RecodingRecord {
     Groups(GroupsRecord),
 }
 
-/// The folders of the two tables of groups: the quasi-identifiers of rows, and the sensitive values of
-/// groups.
-pub const TABLES_OF_GROUPS: [&str; 2] = ["quasi_identifiers", "sensitive_values"];
+/// The folders of tables in releases of several: of groups the quasi-identifiers of rows, and the sensitive values.
+pub const FOLDERS: [&str; 2] = ["quasi_identifiers", "sensitive_values"];
 
 /// The roles of the columns that only a table of groups has: the number of a group, and how many of
 /// its rows have a sensitive value.
@@ -298,19 +297,20 @@ impl RecodingRecord {
     }
 
     /// Returns whether there is a row for each individual of the input, and no other.
-    pub fn has_row_of_each(&self) -> bool {
-        self.kind().is_some_and(|kind| !kind.suppresses())
+    pub fn has_row_per_individual(&self) -> bool {
+        self.kind().is_some_and(|kind| kind.facts().has_row_per_individual)
     }
 
     /// Returns the folders of the tables; `None` for the folder of the release itself.
     pub(crate) fn folders(&self) -> &'static [Option<&'static str>] {
         match self {
             Self::Levels(_) | Self::Regions(_) | Self::Centroids(_) => &[None],
-            Self::Groups(_) => &[Some(TABLES_OF_GROUPS[0]), Some(TABLES_OF_GROUPS[1])],
+            Self::Groups(_) => &[Some(FOLDERS[0]), Some(FOLDERS[1])],
         }
     }
 
-    /// Returns what the texts of the private record's assignment show; `None` for a release without one.
+    /// Returns what the texts of an assignment show that the private record may hold; `None` if it holds none. Means with
+    /// noise, which follow from no assignment, count as centroids.
     pub(crate) fn lines_show(&self) -> Option<LinesShow> {
         match self {
             Self::Levels(_) | Self::Groups(_) => None,
@@ -345,36 +345,28 @@ impl RecodingRecord {
 
     /// Returns the level of a column; `None` if it has none.
     pub fn level(&self, column: &str) -> Option<&LevelRecord> {
-        match self {
-            Self::Levels(levels) => levels.iter().find(|level| level.column == column),
-            Self::Regions(_) | Self::Centroids(_) | Self::Groups(_) => None,
-        }
-    }
-
-    /// Returns the descriptor of a quasi-identifier; `None` for other columns.
-    pub fn descriptor(&self, column: &str) -> Option<Descriptor> {
-        match self {
-            Self::Levels(_) => self.level(column).map(|level| level.by.clone()),
-            Self::Regions(_) => self.region(column).map(|_| Descriptor::region()),
-            Self::Centroids(_) => self.centroid(column).map(CentroidColumn::descriptor),
-            Self::Groups(_) => None,
-        }
+        let Self::Levels(levels) = self else { return None };
+        levels.iter().find(|level| level.column == column)
     }
 
     /// Returns what is recorded of a column's regions; `None` if the column shows none.
     pub fn region(&self, column: &str) -> Option<&RegionColumn> {
-        match self {
-            Self::Levels(_) | Self::Centroids(_) | Self::Groups(_) => None,
-            Self::Regions(regions) => regions.columns.iter().find(|region| region.column == column),
-        }
+        let Self::Regions(regions) = self else { return None };
+        regions.columns.iter().find(|region| region.column == column)
     }
 
     /// Returns what is recorded of a column's centroids; `None` if the column shows none.
     pub fn centroid(&self, column: &str) -> Option<&CentroidColumn> {
-        match self {
-            Self::Levels(_) | Self::Regions(_) | Self::Groups(_) => None,
-            Self::Centroids(columns) => columns.iter().find(|shown| shown.column == column),
-        }
+        let Self::Centroids(columns) = self else { return None };
+        columns.iter().find(|shown| shown.column == column)
+    }
+
+    /// Returns the descriptor of a quasi-identifier; `None` for other columns, and where values are as they are.
+    pub fn descriptor(&self, column: &str) -> Option<Descriptor> {
+        let by_level = self.level(column).map(|level| level.by.clone());
+        by_level
+            .or_else(|| self.region(column).map(|_| Descriptor::region()))
+            .or_else(|| self.centroid(column).map(CentroidColumn::descriptor))
     }
 
     /// Returns the columns in which the files hold a quasi-identifier; `None` for one column of text or

@@ -20,8 +20,8 @@ pub use crate::release::publish::input_records::{InputColumn, InputRecord};
 pub use crate::release::publish::model_record::ModelRecord;
 pub(crate) use crate::release::publish::model_record::compared_with;
 pub use crate::release::publish::recoding_record::{
-    CentroidColumn, FoundRecoding, GROUP_ROLES, GroupsRecord, LevelRecord, NoiseRecord, RecodingRecord,
-    RegionColumn, Regions, RegionsRecord, TABLES_OF_GROUPS,
+    CentroidColumn, FOLDERS, FoundRecoding, GROUP_ROLES, GroupsRecord, LevelRecord, NoiseRecord,
+    RecodingRecord, RegionColumn, Regions, RegionsRecord,
 };
 pub use crate::release::publish::statement::{LeftOut, Statement};
 use crate::release::publish::write::Part;

@@ -79,7 +79,7 @@ impl Statement {
             suppression_limit: policy.spec.suppression_limit.to_string(),
             rows_are_individuals: policy.spec.rows_are_individuals,
             accept_homogeneity: policy.spec.accept_homogeneity.clone(),
-            allow_unique: policy.allow_unique().into_iter().map(str::to_owned).collect(),
+            allow_unique: policy.spec.promises().allow_unique.into_iter().map(str::to_owned).collect(),
             left_out,
             risk_constants: risk_constants(|_| true),
         }

@@ -9,7 +9,7 @@ use crate::error::{Code, Error, Result, of_file};
 use crate::input::Input;
 use crate::input::address::local_path;
 use crate::release::publish::disk;
-use crate::release::publish::record::{RECORD, TABLES_OF_GROUPS, name_of};
+use crate::release::publish::record::{FOLDERS, RECORD, name_of};
 
 /// Returns the path given with `flag` as an absolute one. Folders above it need not exist yet.
 ///
@@ -62,7 +62,7 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     }
     let matched = |path: &Path| matches(input, path);
     const PART: &str = "part-00000.parquet";
-    let tables = || TABLES_OF_GROUPS.iter().map(|table| out.join(table));
+    let tables = || FOLDERS.iter().map(|table| out.join(table));
     let is_matched = matched(out)
         || matched(&out.join(PART))
         || tables().any(|table| matched(&table) || matched(&table.join(PART)));
@@ -114,7 +114,7 @@ pub(crate) fn is_release(out: &Path) -> bool {
 /// but such files.
 pub(crate) fn is_of_a_release(entry: &DirEntry) -> io::Result<bool> {
     let (name, kind) = (entry.file_name(), entry.file_type()?);
-    if kind.is_dir() && TABLES_OF_GROUPS.iter().any(|folder| name == *folder) {
+    if kind.is_dir() && FOLDERS.iter().any(|folder| name == *folder) {
         for file in fs::read_dir(entry.path())? {
             if !is_part(&file?)? {
                 return Ok(false);

@@ -9,7 +9,8 @@ use crate::release::publish::record::{CentroidColumn, PublicRecord, RecodingReco
 /// Checks that columns with centroids have their type, and those of numbers the same centroid.
 ///
 /// # Errors
-/// An unmet error that says where the record contradicts itself.
+/// An unmet error when columns of numbers show different centroids, a noisy mean has no noise or another centroid has some, or a
+/// type is not that of its centroid.
 pub(in crate::release::kind) fn check_columns(public: &PublicRecord) -> Result<()> {
     let RecodingRecord::Centroids(centroids) = &public.recoding else { return Err(wrong_recoding()) };
     let mut of_numbers = CentroidColumn::of_numbers(centroids);

@@ -5,7 +5,6 @@ mod text;
 mod warnings;
 
 pub(super) use check::check_columns;
-pub(super) use text::CentroidsText;
 
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use async_trait::async_trait;
 
 use crate::class::ClassTable;
 use crate::engine::Run;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::Loaded;
 use crate::method::Candidate;
 use crate::model::Requirement;
@@ -23,7 +22,7 @@ use crate::release::check_record::refused;
 use crate::release::kind::measure::Measured;
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{Content, Judged, Kind, Records, ReleasePlan, SearchResult, regions};
-use crate::release::publish::record::{PrivateRecord, PublicRecord};
+use crate::release::publish::record::PublicRecord;
 
 /// The row of this kind.
 pub(super) struct Centroids;
@@ -39,19 +38,9 @@ impl Kind for Centroids {
         policy: &Policy,
         classes: &ClassTable,
         found: &Candidate,
-        keeps: bool,
+        with_utility: bool,
     ) -> Result<Measured> {
-        regions::measured(policy, classes, found, keeps, "each class shows centroids")
-    }
-
-    fn apply_again(
-        &self,
-        _: &Run<'_>,
-        loaded: &Loaded,
-        _: &ClassTable,
-        _: &PrivateRecord,
-    ) -> Result<Option<Candidate>> {
-        Err(no_other_rows(&loaded.policy))
+        regions::measured(policy, classes, found, with_utility, "each class shows centroids")
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
@@ -77,17 +66,6 @@ impl Kind for Centroids {
             return Err(refused("the record contradicts itself on the noise"));
         }
         let table = RecordedTable::open(run, out, public, models)?;
-        let generalizers = table.as_shown();
-        table.judge(run, generalizers).await
+        table.judge_texts(run).await
     }
-}
-
-/// Returns the error of a recoding that is to be applied to other rows, where classes show centroids.
-pub(super) fn no_other_rows(policy: &Policy) -> Error {
-    Error::policy(format!(
-        "`{}` shows centroids of the rows of its own input, which are not those of other rows, so they cannot be used again; \
-         release with --policy, which computes them anew",
-        policy.spec.method.name
-    ))
-    .at("--recoding")
 }

@@ -7,10 +7,7 @@ use crate::release::publish::record::{CentroidColumn, NoiseRecord};
 
 const FACTS: Facts = Facts { page: PAGE_OF_CENTROIDS, ..FACTS_OF_CLASSES };
 
-/// Describes the centroids of classes.
-pub(in crate::release) struct CentroidsText<'a>(pub(in crate::release) &'a [CentroidColumn]);
-
-impl Describe for CentroidsText<'_> {
+impl Describe for Vec<CentroidColumn> {
     fn facts(&self) -> &'static Facts {
         &FACTS
     }
@@ -30,16 +27,21 @@ impl Describe for CentroidsText<'_> {
                 Some(noise) => format!("mean of {}{clip}, {}", shown.column, noise_text(noise)),
             }
         };
-        ("centroids", self.0.iter().map(text).collect::<Vec<_>>().join(", "))
+        ("centroids", self.iter().map(text).collect::<Vec<_>>().join(", "))
     }
 
     fn column(&self, name: &str, _: &Labels) -> String {
-        let shown = self.0.iter().find(|shown| shown.column == name);
+        let shown = self.iter().find(|shown| shown.column == name);
         shown.map_or("unknown".to_owned(), on_page)
     }
 
     fn cost(&self, column: &str, share: &str) -> String {
         format!("the rows of a class span on average {share} of the domain of {column}")
+    }
+
+    fn verified(&self, rows: &str) -> Option<String> {
+        let has_noise = !self.is_empty() && self.iter().all(|column| column.noise.is_some());
+        has_noise.then(|| format!("the means of all {rows}, with the noise of the key in the private record"))
     }
 }
 

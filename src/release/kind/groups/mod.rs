@@ -9,8 +9,6 @@ mod deal;
 mod tables;
 mod text;
 
-pub(super) use text::GroupsText;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,16 +29,14 @@ use crate::model::{Requirement, values_needed};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::kind::groups::tables::{columns, ordered_quasi, ordered_values, schemas};
-use crate::release::kind::measure::{Measured, known_losses};
+use crate::release::kind::measure::{Measured, applicable_losses};
 use crate::release::kind::ordered_rows::{ordered_rows, typed};
 use crate::release::kind::{
     Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TablePlan, TableRows,
     key_of_record, wrong_recoding,
 };
 use crate::release::publish::digest;
-use crate::release::publish::record::{
-    GroupsRecord, PrivateRecord, PublicRecord, RecodingRecord, TABLES_OF_GROUPS,
-};
+use crate::release::publish::record::{FOLDERS, GroupsRecord, PublicRecord, RecodingRecord};
 use crate::release::role_checks;
 use crate::verify::as_is::UniqueTogether;
 use crate::verify::groups::{DealingKey, GroupTables, VerifiedGroups};
@@ -62,35 +58,21 @@ impl Kind for Groups {
         policy: &Policy,
         classes: &ClassTable,
         found: &Candidate,
-        keeps: bool,
+        with_utility: bool,
     ) -> Result<Measured> {
         let Recoding::Groups(groups) = &found.recoding else { return Err(wrong_recoding()) };
         let levels = vec![0; classes.columns().len()];
         let node = EvaluatedNode::new(classes, &levels, classes.base(), &[])?;
-        let losses = known_losses(policy, classes).map(|loss| (loss.doc().name, loss.value(&node)));
+        let losses = applicable_losses(policy, classes).map(|loss| (loss.doc().name, loss.value(&node)));
         let error = groups.reconstruction_error();
         Ok(Measured {
             text: format!(
                 "two tables: quasi-identifiers as they are, sensitive values by group (reconstruction error {error:.3})"
             ),
-            parts: ("groups", json!(groups.sizes().len())),
+            json: ("groups", json!(groups.sizes().len())),
             losses: losses.chain([("reconstruction_error", error)]).collect(),
-            utility: keeps.then(|| Utility::of_node(&node)).transpose()?,
+            utility: with_utility.then(|| Utility::of_node(&node)).transpose()?,
         })
-    }
-
-    fn apply_again(
-        &self,
-        _: &Run<'_>,
-        loaded: &Loaded,
-        _: &ClassTable,
-        _: &PrivateRecord,
-    ) -> Result<Option<Candidate>> {
-        Err(Error::policy(format!(
-            "`{}` deals the rows of its own input to groups, and other rows make other groups; release with --policy",
-            loaded.policy.spec.method.name
-        ))
-        .at("--recoding"))
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
@@ -170,7 +152,7 @@ async fn plan_dealt(
 /// Returns what the tables show. Classes of the quasi-identifiers satisfy no model: the models are promised of the groups.
 fn content_of(policy: &Policy, input: &Schema, key: DealingKey) -> Result<Content> {
     let record = groups_record(policy)?;
-    let tables = schemas(policy, input)?.into_iter().zip(TABLES_OF_GROUPS).zip([false, true]);
+    let tables = schemas(policy, input)?.into_iter().zip(FOLDERS).zip([false, true]);
     let tables = tables.map(|((schema, folder), names_models)| {
         let columns = columns(policy, &schema)?;
         let ordered_by = vec![COLUMNS[0].to_owned()];

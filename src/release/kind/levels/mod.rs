@@ -3,8 +3,6 @@
 mod check;
 mod text;
 
-pub(super) use text::LevelsText;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,7 +29,7 @@ use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::classes::{
     ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, rows,
 };
-use crate::release::kind::measure::{Measured, known_losses};
+use crate::release::kind::measure::{Measured, applicable_losses};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
     Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, only_table, wrong_recoding,
@@ -58,18 +56,20 @@ impl Kind for Levels {
         policy: &Policy,
         classes: &ClassTable,
         found: &Candidate,
-        keeps: bool,
+        with_utility: bool,
     ) -> Result<Measured> {
         let Recoding::Levels(levels) = &found.recoding else { return Err(wrong_recoding()) };
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
         let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
         let names = policy.quasi.iter().map(|quasi| quasi.name.clone());
-        let parts: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
+        let by_column: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
         Ok(Measured {
             text: text::levels_text(policy, levels),
-            parts: ("levels", json!(parts)),
-            losses: known_losses(policy, classes).map(|loss| (loss.doc().name, loss.value(&node))).collect(),
-            utility: keeps.then(|| Utility::of_node(&node)).transpose()?,
+            json: ("levels", json!(by_column)),
+            losses: applicable_losses(policy, classes)
+                .map(|loss| (loss.doc().name, loss.value(&node)))
+                .collect(),
+            utility: with_utility.then(|| Utility::of_node(&node)).transpose()?,
         })
     }
 

@@ -7,14 +7,9 @@ use crate::policy::Policy;
 use crate::release::kind::describe::{Describe, FACTS_OF_CLASSES, Facts, Labels, cell, joined_as};
 use crate::release::publish::record::LevelRecord;
 
-const FACTS: Facts = FACTS_OF_CLASSES;
-
-/// Describes the levels of quasi-identifiers.
-pub(in crate::release) struct LevelsText<'a>(pub(in crate::release) &'a [LevelRecord]);
-
-impl Describe for LevelsText<'_> {
+impl Describe for Vec<LevelRecord> {
     fn facts(&self) -> &'static Facts {
-        &FACTS
+        &FACTS_OF_CLASSES
     }
 
     fn shown(&self, labels: &Labels, as_text: &[&str]) -> String {
@@ -22,13 +17,13 @@ impl Describe for LevelsText<'_> {
             let changes = level.level == 0 && as_text.contains(&level.column.as_str());
             level_text(level, label(level, labels)) + if changes { " (as text)" } else { "" }
         };
-        self.0.iter().map(text).collect::<Vec<_>>().join(" | ")
+        self.iter().map(text).collect::<Vec<_>>().join(" | ")
     }
 
     /// The most generalized columns come first, by their share of all levels.
     fn least(&self, labels: &Labels) -> (&'static str, String) {
         const SHOWN: usize = 4;
-        let mut all: Vec<_> = self.0.iter().filter(|level| level.by != Descriptor::as_is()).collect();
+        let mut all: Vec<_> = self.iter().filter(|level| level.by != Descriptor::as_is()).collect();
         // In thousandths, which is as fine as hierarchies get.
         all.sort_by_key(|level| std::cmp::Reverse(level.level.saturating_mul(1_000) / level.of.max(1)));
         let text = all.iter().take(SHOWN).map(|level| {
@@ -42,7 +37,7 @@ impl Describe for LevelsText<'_> {
     }
 
     fn column(&self, name: &str, labels: &Labels) -> String {
-        let level = self.0.iter().find(|level| level.column == name);
+        let level = self.iter().find(|level| level.column == name);
         level.map_or("unknown".to_owned(), |level| on_page(level, label(level, labels)))
     }
 
@@ -51,7 +46,7 @@ impl Describe for LevelsText<'_> {
             **cost >= 1.0 || level.by.parts().first().is_some_and(|(name, _)| *name == "suppress")
         };
         let lost: Vec<&LevelRecord> =
-            self.0.iter().zip(costs).filter(is_lost).map(|(level, _)| level).collect();
+            self.iter().zip(costs).filter(is_lost).map(|(level, _)| level).collect();
         let (shows, keeps) = if lost.len() == 1 { ("shows", "it") } else { ("show", "one") };
         let has_levels = lost.iter().all(|level| level.of > 1);
         let hierarchy = if has_levels { "" } else { "a hierarchy with levels, " };
@@ -61,7 +56,7 @@ impl Describe for LevelsText<'_> {
                 "{} of {} {shows} nothing: {}; {hierarchy}`weight` or `max_level` in its line of the policy may keep {keeps}, \
                  or method = \"best\" (docs/choosing.md)",
                 lost.len(),
-                plural(self.0.len() as u64, "column", "columns"),
+                plural(self.len() as u64, "column", "columns"),
                 lost.join(", ")
             )
         })

@@ -17,7 +17,8 @@ use crate::release::publish::record::{NoiseRecord, PublicRecord, RecodingRecord}
 /// one scale. Returns the mechanism, but for the order of rows.
 ///
 /// # Errors
-/// An unmet error that says where the record contradicts itself.
+/// An unmet error when the models, bounds, shares of epsilon or scales are not those of one mechanism, or the individuals are not as
+/// many as the rows.
 pub(super) fn mechanism_of(public: &PublicRecord, models: &[Requirement]) -> Result<Mechanism> {
     let RecodingRecord::Centroids(columns) = &public.recoding else { return Err(wrong_recoding()) };
     let given: Vec<_> = columns.iter().filter_map(|column| Some((column, column.noise.as_ref()?))).collect();

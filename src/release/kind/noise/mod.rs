@@ -4,9 +4,6 @@
 //! from the input.
 
 mod check;
-mod text;
-
-pub(super) use text::NoiseText;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +20,6 @@ use datafusion::prelude::DataFrame;
 use serde_json::json;
 
 use crate::class::{Budget, ClassTable, Held};
-use crate::decimal::ratio;
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Value};
@@ -44,9 +40,7 @@ use crate::release::kind::{
     Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows, centroids,
     key_of_record, only_table, regions, wrong_recoding,
 };
-use crate::release::publish::record::{
-    CentroidColumn, NoiseRecord, PrivateRecord, PublicRecord, RecodingRecord,
-};
+use crate::release::publish::record::{CentroidColumn, NoiseRecord, PublicRecord, RecodingRecord};
 use crate::release::written_columns::as_texts;
 use crate::verify::as_is::UniqueTogether;
 use crate::verify::noise::{NoiseKey, NoisyMeans, check_shown};
@@ -64,27 +58,16 @@ impl Kind for Noise {
 
     fn measure(&self, policy: &Policy, _: &ClassTable, found: &Candidate, _: bool) -> Result<Measured> {
         let Recoding::Clusters(clusters) = &found.recoding else { return Err(wrong_recoding()) };
-        let errors = clusters.squared_errors();
-        let error = errors.iter().sum::<f64>() / ratio(errors.len() as u128, 1);
+        let error = clusters.mean_squared_error();
         let of_variance = if error >= 10.0 { "more than 1,000 %".to_owned() } else { percent(error) };
         Ok(Measured {
             text: format!(
                 "each cluster shows means with noise (squared error of numbers {of_variance} of their variance, noise included)"
             ),
-            parts: ("clusters", json!(clusters.count())),
+            json: ("clusters", json!(clusters.count())),
             losses: vec![(policy.spec.objective.doc().name, found.loss), ("squared_error_with_noise", error)],
             utility: None,
         })
-    }
-
-    fn apply_again(
-        &self,
-        _: &Run<'_>,
-        loaded: &Loaded,
-        _: &ClassTable,
-        _: &PrivateRecord,
-    ) -> Result<Option<Candidate>> {
-        Err(centroids::no_other_rows(&loaded.policy))
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
@@ -145,8 +128,7 @@ impl Kind for Noise {
         let mechanism = check::mechanism_of(public, models)?;
         let table = RecordedTable::open(run, out, public, models)?;
         check_shown(&table.written, &mechanism, run.stop).await?;
-        let generalizers = table.as_shown();
-        table.judge(run, generalizers).await
+        table.judge_texts(run).await
     }
 }
 

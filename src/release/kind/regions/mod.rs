@@ -5,8 +5,6 @@ mod check;
 mod earlier;
 mod text;
 
-pub(super) use text::RegionsText;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +34,7 @@ use crate::release::kind::classes::{
     AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, order_of_labels,
     rows, written,
 };
-use crate::release::kind::measure::{Measured, known_losses};
+use crate::release::kind::measure::{Measured, applicable_losses};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
     Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding,
@@ -64,9 +62,9 @@ impl Kind for Regions {
         policy: &Policy,
         classes: &ClassTable,
         found: &Candidate,
-        keeps: bool,
+        with_utility: bool,
     ) -> Result<Measured> {
-        measured(policy, classes, found, keeps, "each class shows regions of its own")
+        measured(policy, classes, found, with_utility, "each class shows regions of its own")
     }
 
     fn apply_again(
@@ -102,8 +100,7 @@ impl Kind for Regions {
         for region in public.columns().filter_map(|column| public.recoding.region(&column.name)) {
             check::check_canonical(region, &table.output).await?;
         }
-        let generalizers = table.as_shown();
-        table.judge(run, generalizers).await
+        table.judge_texts(run).await
     }
 }
 
@@ -115,20 +112,20 @@ pub(super) fn measured(
     policy: &Policy,
     classes: &ClassTable,
     found: &Candidate,
-    keeps: bool,
+    with_utility: bool,
     what: &str,
 ) -> Result<Measured> {
     let Recoding::Classes(released) = &found.recoding else { return Err(wrong_recoding()) };
     let merged = classes.merge(released)?;
     let evaluated = EvaluatedPartition::new(classes, released, &merged, &policy.requirements)?;
-    let losses = known_losses(policy, classes);
+    let losses = applicable_losses(policy, classes);
     Ok(Measured {
         text: found.by.as_ref().map_or(what.to_owned(), |method| format!("by {method}")),
-        parts: ("regions", json!(released.regions().len())),
+        json: ("regions", json!(released.regions().len())),
         losses: losses
             .filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&evaluated))))
             .collect(),
-        utility: keeps.then(|| Utility::of_partition(&evaluated)).transpose()?,
+        utility: with_utility.then(|| Utility::of_partition(&evaluated)).transpose()?,
     })
 }
 

@@ -3,18 +3,13 @@
 use crate::release::kind::describe::{Describe, FACTS_OF_CLASSES, Facts, Labels, cells, joined_as};
 use crate::release::publish::record::{Regions, RegionsRecord};
 
-const FACTS: Facts = FACTS_OF_CLASSES;
-
-/// Describes the regions of classes.
-pub(in crate::release) struct RegionsText<'a>(pub(in crate::release) &'a RegionsRecord);
-
-impl Describe for RegionsText<'_> {
+impl Describe for RegionsRecord {
     fn facts(&self) -> &'static Facts {
-        &FACTS
+        &FACTS_OF_CLASSES
     }
 
     fn shown(&self, _: &Labels, _: &[&str]) -> String {
-        let columns: Vec<&str> = self.0.columns.iter().map(|column| column.column.as_str()).collect();
+        let columns: Vec<&str> = self.columns.iter().map(|column| column.column.as_str()).collect();
         format!("each class shows its own {}", columns.join(", "))
     }
 
@@ -23,7 +18,7 @@ impl Describe for RegionsText<'_> {
     }
 
     fn column(&self, name: &str, _: &Labels) -> String {
-        let region = self.0.columns.iter().find(|region| region.column == name);
+        let region = self.columns.iter().find(|region| region.column == name);
         if let Some(columns) = region.and_then(|region| region.written_as.as_ref()) {
             let columns = cells(columns);
             return format!(
