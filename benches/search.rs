@@ -166,7 +166,7 @@ fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
     let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
         let loaded = open(&run, &input, said, &Folder(data)).await?;
-        let classes = release::load(&run, &loaded).await?;
+        let classes = release::profile_classes(&run, &loaded).await?;
         Ok(Profiled { schema: loaded.schema().clone(), classes })
     })
 }

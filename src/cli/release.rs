@@ -356,13 +356,13 @@ fn costs_text(columns: &[&str], shows: &dyn Describe, costs: &[f64], some_suppre
 /// the published folder must not contain it.
 fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
     let of = place.absolute()?;
-    let place = format!("--report {}", path.display());
-    check_outside_releases(path).map_err(|error| error.at(&place))?;
+    let at = format!("--report {}", path.display());
+    check_outside_releases(path).map_err(|error| error.at(&at))?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = match std::fs::canonicalize(folder) {
         Ok(folder) if folder.is_dir() && !path.is_dir() => folder,
         wrong => {
-            let error = Error::data("expected the name of a file in a folder that exists").at(place);
+            let error = Error::data("expected the name of a file in a folder that exists").at(at);
             let is_missing = wrong.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
             return Err(if is_missing { error.coded(Code::NotFound) } else { error });
         }
@@ -371,13 +371,13 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
     if exists && !(overwrite && path.extension().is_some_and(|extension| extension == "json")) {
         return Err(Error::policy("already exists; choose another name (--overwrite replaces a .json file)")
             .coded(Code::Exists)
-            .at(place));
+            .at(at));
     }
     if folder.starts_with(of.out()) {
-        return Err(Error::policy("is inside the release; a report holds raw facts").at(place));
+        return Err(Error::policy("is inside the release; a report holds raw facts").at(at));
     }
     if path.file_name().is_some_and(|name| folder.join(name) == of.private()) {
-        return Err(Error::policy("is the place of the private record; choose another name").at(place));
+        return Err(Error::policy("is the place of the private record; choose another name").at(at));
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use crate::release::doubts::doubts;
 use crate::release::kind::measure::{Measured, measure};
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
-use crate::release::{compare, load, search, search_minimal, why_nothing};
+use crate::release::{compare, profile_classes, search, search_minimal, why_nothing};
 
 /// Find the best generalizations and show what each one loses; write nothing.
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ impl Search {
         let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         each_counts_once(run, &loaded).await?;
-        let classes = load(run, &loaded).await?;
+        let classes = profile_classes(run, &loaded).await?;
         let doubts = doubts(run, &loaded, &classes).await?;
         let policy = &loaded.policy;
         if self.minimal {

@@ -374,7 +374,7 @@ pub fn choose(name: &str, options: &lattice::Options) -> Result<&'static MethodR
         .map_err(|valid| Error::policy(format!("unknown method `{name}`; {valid}, {AUTO}")))
 }
 
-/// Searches by a method; returns its name and the outcome. `options` is for methods that search the lattice.
+/// Searches by a method; returns its name and the outcome. `options` are the allowed levels, the global columns and the effort.
 ///
 /// # Errors
 /// Errors of the method; a policy error if the problem says something that it cannot do.

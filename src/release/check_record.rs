@@ -16,7 +16,7 @@ use crate::measure::{
     sample_uniqueness, share_at_risk,
 };
 use crate::model::{Counted, Requirement, Worst};
-use crate::release::kind::kind_of_record;
+use crate::release::kind::kind_row_of_record;
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{ColumnRecord, PublicRecord, recorded};
 use crate::release::publish::write;
@@ -59,7 +59,7 @@ pub(super) fn check_words(public: &PublicRecord) -> Result<()> {
     if !public.columns().all(is_released) {
         return Err(refused("the record contradicts itself on the role of a column"));
     }
-    kind_of_record(public).check_columns(public)
+    kind_row_of_record(public).check_columns(public)
 }
 
 /// Checks the record's count of individuals that are unique on all released columns together.

@@ -15,15 +15,14 @@ use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::Outcome;
 use crate::plural::plural;
-use crate::release::kind::kind_of;
+use crate::release::kind::kind_row;
 use crate::release::publish::record::PrivateRecord;
 use crate::release::search::limit;
 
 /// Applies the recoding of the release that a private record belongs to.
 ///
 /// # Errors
-/// An unmet error if it does not hold for these rows, or if the record holds none; a policy error if this kind of recoding
-/// cannot be applied to other rows; a data error when memory runs out.
+/// An unmet error if it does not hold for these rows, or if the record holds none; a data error when memory runs out.
 pub(super) fn apply_again(
     run: &Run<'_>,
     loaded: &Loaded,
@@ -31,10 +30,7 @@ pub(super) fn apply_again(
     record: &PrivateRecord,
 ) -> Result<Outcome> {
     let policy = &loaded.policy;
-    if let Some(why) = policy.kind.facts().why_no_other_rows {
-        return Err(Error::policy(format!("`{}` {why}", policy.spec.method.name)).at("--recoding"));
-    }
-    let found = kind_of(policy.kind).apply_again(run, loaded, classes, record)?;
+    let found = kind_row(policy.kind).apply_again(run, loaded, classes, record)?;
     let found = found.ok_or_else(|| {
         let limit = limit(policy, classes);
         let limit = match policy.individual() {

@@ -1,9 +1,19 @@
 //! The release: profile, choose, apply, verify, publish.
 //!
+//! ```text
+//! open                    the table with the policy's roles, and the policy resolved for it
+//! check_policy            roles, before classes are counted
+//! profile_classes         profile: the table of base classes
+//! check_input             roles, before the search
+//! search                  choose: the recoding, or that of an earlier release
+//! Kind::plan, Sink::take  apply: a kind plans the rows, the sink runs the plan and keeps them
+//! Judge::judge            verify: a second reading of the input, after the rows are written
+//! public_record, Staging  publish: the records, and the folder in its place
+//! ```
 //! [`release`] is the whole pipeline in one function. Its middle, from the recoding that was found to
 //! verified rows (`pipeline.rs`), is shared with `anonymize()` in SQL: the one has a folder of files as its
 //! sink, the other the engine's spill file (`verified_rows.rs`). The other entry points stop earlier:
-//! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
+//! [`profile_classes()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
 pub mod apply;
 mod check_files;
@@ -35,7 +45,7 @@ use search::unseen_values;
 #[cfg(feature = "cli")]
 pub(crate) use search::why_nothing;
 pub(crate) use search::{ask, can_be_searched};
-pub use search::{compare, limit, load, search, search_minimal};
+pub use search::{compare, limit, profile_classes, search, search_minimal};
 #[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;
 pub use verify_folder::{Checked, check_release};
@@ -114,7 +124,8 @@ pub async fn release(
 /// one.
 ///
 /// # Errors
-/// An unmet error if the recoding does not hold for the input; any other failure. The place then stays as it was.
+/// A policy error if this kind of recoding cannot be applied to other rows; an unmet error if the recoding does not hold for the
+/// input; any other failure. The place then stays as it was.
 pub async fn release_again(
     run: &Run<'_>,
     input: &Input,
@@ -124,6 +135,9 @@ pub async fn release_again(
     overwrite: bool,
 ) -> Result<Released> {
     let spec = PolicySpec::parse(&earlier.policy)?;
+    if let Some(why) = spec.method.kind().facts().why_no_other_rows {
+        return Err(Error::policy(format!("`{}` {why}", spec.method.name)).at("--recoding"));
+    }
     if spec.population().is_some() {
         return Err(Error::policy(
             "the policy of the earlier release looks at a population, which a private record does not hold, so its recoding cannot \
@@ -154,6 +168,7 @@ fn of_changed_load(error: Error) -> Error {
     if has_no_code { error.coded(Code::OtherColumns) } else { error }
 }
 
+/// Releases by a search, or by the recoding of an `earlier` release: the stages that the [module](self) lists.
 async fn release_by(
     run: &Run<'_>,
     input: &Input,
@@ -173,7 +188,7 @@ async fn release_by(
     };
     let policy = &loaded.policy;
     role_checks::check_policy(run, &loaded).await?;
-    let classes = load(run, &loaded).await;
+    let classes = profile_classes(run, &loaded).await;
     let classes = match earlier {
         None => classes?,
         Some(_) => classes.map_err(of_changed_load)?,

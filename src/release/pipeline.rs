@@ -9,7 +9,7 @@ use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::progress::Phase;
-use crate::release::kind::{Content, Extent, Judged, ReleasePlan, SearchResult, Secret, kind_of};
+use crate::release::kind::{Content, Extent, Judged, PlanInput, ReleasePlan, Secret, kind_row};
 use crate::release::merged_trees;
 use crate::release::search::{limit, nothing_found};
 use crate::release::sink::Sink;
@@ -48,8 +48,8 @@ pub(super) async fn write_and_verify<S: Sink>(
     let recoding = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), &outcome))?;
     drop(outcome);
     let noise_key = |clusters: &Clusters| sink.noise_key(clusters);
-    let found = SearchResult { recoding, classes, is_recorded: S::IS_RECORDED, noise_key: &noise_key };
-    let plan = kind_of(policy.kind).plan(run, loaded, found).await?;
+    let found = PlanInput { recoding, classes, is_recorded: S::IS_RECORDED, noise_key: &noise_key };
+    let plan = kind_row(policy.kind).plan(run, loaded, found).await?;
     carry_out(run, loaded, plan, again, sink).await
 }
 

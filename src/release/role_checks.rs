@@ -1,4 +1,4 @@
-//! Checks of a policy's roles against the data, at three gates: the policy before anything is counted
+//! Checks of a policy's roles against the data, at three gates: the policy before classes are counted
 //! (`check_policy`), the input before a search (`check_input`), and the released rows after their verification
 //! (`check_released`, `check_released_groups`).
 

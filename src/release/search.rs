@@ -22,7 +22,7 @@ use crate::release::search_progress::SearchProgress;
 ///
 /// # Errors
 /// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
-pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
+pub async fn profile_classes(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     run.progress.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(Quasi::for_class_table).collect();
     let (table, counted) = (loaded.table.clone(), loaded.policy.counted());

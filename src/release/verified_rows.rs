@@ -19,7 +19,7 @@ use crate::input::{Loaded, canonical_floats_as_they_are};
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
 use crate::progress::Silent;
-use crate::release::kind::{TablePlan, TableRows, kind_of};
+use crate::release::kind::{TablePlan, TableRows, kind_row};
 use crate::release::pipeline::write_and_verify;
 use crate::release::publish::digest;
 use crate::release::role_checks;
@@ -33,7 +33,7 @@ use crate::verify::noise::NoiseKey;
 /// # Errors
 /// A policy error for a method that makes several tables, an internal error if a released column is not in the table.
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
-    let Ok([schema]) = <[SchemaRef; 1]>::try_from(kind_of(policy.kind).schemas(policy, table)?) else {
+    let Ok([schema]) = <[SchemaRef; 1]>::try_from(kind_row(policy.kind).schemas(policy, table)?) else {
         let why = format!(
             "`{}` makes two tables, and a query returns one: write them with kanon release, or use another method",
             policy.spec.method.name

@@ -13,7 +13,7 @@ use crate::policy::{Files, FilesAndTrees, PolicySpec};
 use crate::release::check_files::{check_folders, check_listing, check_table, read_tables};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
-use crate::release::kind::{Extent, Judged, Records, kind_of, kind_of_record};
+use crate::release::kind::{Extent, Judged, Records, kind_row, kind_row_of_record};
 use crate::release::merged_trees;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{
@@ -97,7 +97,7 @@ pub async fn check_release(
     };
     let compared = input.map(compared).transpose()?;
     let models = recorded_models(&public)?;
-    let kind = kind_of_record(&public);
+    let kind = kind_row_of_record(&public);
     kind.check_record(out, &public, &models)?;
     let (judged, with_bytes) = match compared {
         Some(compared) => against(run, out, &public, &models, compared).await?,
@@ -169,7 +169,7 @@ async fn against(
     }
     let written = read_tables(&loaded.session, out, public)?;
     let records = Records { public, private, written: &written };
-    let content = kind_of(policy.kind).read(policy, loaded.schema(), &records).await?;
+    let content = kind_row(policy.kind).read(policy, loaded.schema(), &records).await?;
     if content.tables.len() != public.tables.len() {
         return Err(refused("the tables of the record are not those of the policy"));
     }

@@ -29,7 +29,7 @@ use datafusion_kanon::parameter::{Kind, Setting, TextTable};
 use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::progress::CancelToken;
 use datafusion_kanon::progress::Silent;
-use datafusion_kanon::release::{self, load, release, search};
+use datafusion_kanon::release::{self, profile_classes, release, search};
 use serde_json::Value;
 
 use crate::command::{Place, Ran, read, table, texts};
@@ -631,7 +631,7 @@ fn debug_shows_no_cell() {
     runtime.block_on(async {
         let input = Input::find(place.path("in.parquet").to_str().unwrap()).unwrap();
         let loaded = open(&run, &input, &said, &folder).await.unwrap();
-        let classes = load(&run, &loaded).await.unwrap();
+        let classes = profile_classes(&run, &loaded).await.unwrap();
         shown(&said, "PolicySpec");
         shown(&loaded.policy, "Policy");
         shown(&classes, "ClassTable");

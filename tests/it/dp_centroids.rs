@@ -283,6 +283,20 @@ fn policies_that_noise_cannot_serve() {
     }
 }
 
+/// The record lists columns in the order of the policy; that of the input is no reason to refuse them.
+#[test]
+fn the_recoding_of_noise_is_refused_for_what_it_is() {
+    let place = Place::new();
+    let column = |name: &str| format!("{name} = {{ role = \"quasi\", clip = [0, 100] }}\n");
+    let policy =
+        "k = 2\nrows_are_individuals = true\nmethod = { dp_centroids = { epsilon = 50 } }\n[columns]\n";
+    place.write("policy.toml", policy.to_owned() + &column("stay") + &column("age"));
+    place.write("in.csv", "age,stay\n1,2\n2,4\n90,96\n80,98\n");
+    place.run("release in.csv --policy policy.toml --to out").exit(0);
+    let ran = place.run("release in.csv --recoding out.private.json --to again").exit(2);
+    ran.says("centroids of the rows of its own input");
+}
+
 /// The noise covers one row of each individual.
 #[test]
 fn an_individual_with_two_rows_is_refused() {

@@ -16,7 +16,7 @@ use datafusion_kanon::method::lattice::exhaustive::for_every_node;
 use datafusion_kanon::method::lattice::{Effort, Lattice, Options};
 use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::progress::{CancelToken, Silent};
-use datafusion_kanon::release::load;
+use datafusion_kanon::release::profile_classes;
 use datafusion_kanon::release::publish::record::{PublicRecord, recorded};
 use serde_json::Value;
 
@@ -324,7 +324,7 @@ async fn nodes_are_what_count_distinct_says() {
         let input = Input::find(path.to_str().unwrap()).unwrap();
         let said = PolicySpec::parse(RANDOM_POLICY).unwrap();
         let loaded = open(&run, &input, &said, &Folder(".".into())).await.unwrap();
-        let Ok(classes) = load(&run, &loaded).await else { continue };
+        let Ok(classes) = profile_classes(&run, &loaded).await else { continue };
         let policy = &loaded.policy;
         let options = Options { effort: Some(Effort::Nodes(1)), ..policy.options(1) };
         let problem = Problem {

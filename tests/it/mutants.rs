@@ -24,7 +24,7 @@ use datafusion_kanon::release::kind::levels;
 use datafusion_kanon::release::kind::ordered_rows::ordered_rows;
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::publish::write;
-use datafusion_kanon::release::{apply, load};
+use datafusion_kanon::release::{apply, profile_classes};
 use datafusion_kanon::verify::{self, Expected};
 
 use crate::releases::{
@@ -924,11 +924,11 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let input = Input::find(lab.path("people.parquet").to_str().unwrap()).unwrap();
     let files = Folder(lab.path(""));
     let loaded = open(&run, &input, &said, &files).await.unwrap();
-    let (policy, table) = (&loaded.policy, load(&run, &loaded).await.unwrap());
+    let (policy, table) = (&loaded.policy, profile_classes(&run, &loaded).await.unwrap());
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
     let choose = |models: &[Requirement]| {
-        levels::choose(&EvaluatedNode::new(&table, &levels, &rolled, models).unwrap()).unwrap()
+        levels::label_kept(&EvaluatedNode::new(&table, &levels, &rolled, models).unwrap()).unwrap()
     };
     let (generalizers, kept) = choose(&policy.requirements);
     let schema = levels::schema(policy, loaded.schema(), &generalizers).unwrap();

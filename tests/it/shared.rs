@@ -1,7 +1,7 @@
 //! What the tests against outside truth share: the folder that holds it, and the way into the pipeline.
 //!
 //! Nothing here goes around the code under test: a table is opened and profiled by [`input::open`] and
-//! [`release::load`] under a policy that was parsed from text, a lattice is walked by [`for_every_node`].
+//! [`release::profile_classes`] under a policy that was parsed from text, a lattice is walked by [`for_every_node`].
 
 #![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
@@ -63,7 +63,7 @@ pub(crate) fn open(input: &Path, policy: &str, files: &dyn Files) -> Opened {
     let input = Input::find(input.to_str().unwrap()).unwrap();
     with_run(async |run| {
         let loaded = input::open(run, &input, &said, files).await.unwrap();
-        let classes = release::load(run, &loaded).await.unwrap();
+        let classes = release::profile_classes(run, &loaded).await.unwrap();
         Opened { schema: loaded.schema().clone(), policy: loaded.policy, classes }
     })
 }

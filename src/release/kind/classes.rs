@@ -148,7 +148,7 @@ pub(super) fn as_shown(policy: &Policy) -> Vec<Arc<dyn Generalizer>> {
 ///
 /// # Errors
 /// A data error when memory runs out or the rows cannot be planned.
-pub(super) fn rows(
+pub(super) fn planned_rows(
     run: &Run<'_>,
     loaded: &Loaded,
     classes: ClassTable,

@@ -9,7 +9,7 @@ use crate::measure::{LOSSES, LossRow};
 use crate::method::{Candidate, ReleaseKind};
 use crate::model::Needs;
 use crate::policy::Policy;
-use crate::release::kind::kind_of;
+use crate::release::kind::kind_row;
 use crate::role::Role;
 
 /// A recoding that was measured.
@@ -36,7 +36,7 @@ pub fn measure(
     found: &Candidate,
     with_utility: bool,
 ) -> Result<Measured> {
-    kind_of(kind).measure(policy, classes, found, with_utility)
+    kind_row(kind).measure(policy, classes, found, with_utility)
 }
 
 /// Returns the loss measures whose inputs the table has counted.

@@ -49,7 +49,7 @@ use crate::verify::noise::NoiseKey;
 use crate::verify::sufficient::Sufficient;
 
 /// Returns the row of a kind.
-pub(super) fn kind_of(kind: ReleaseKind) -> &'static dyn Kind {
+pub(super) fn kind_row(kind: ReleaseKind) -> &'static dyn Kind {
     match kind {
         ReleaseKind::Levels => &levels::Levels,
         ReleaseKind::Regions => &regions::Regions,
@@ -61,8 +61,8 @@ pub(super) fn kind_of(kind: ReleaseKind) -> &'static dyn Kind {
 
 /// Returns the row of a record's kind. A record that contradicts itself on the noise of columns is refused as one of
 /// centroids.
-pub(super) fn kind_of_record(public: &PublicRecord) -> &'static dyn Kind {
-    kind_of(public.recoding.kind().unwrap_or(ReleaseKind::Centroids))
+pub(super) fn kind_row_of_record(public: &PublicRecord) -> &'static dyn Kind {
+    kind_row(public.recoding.kind().unwrap_or(ReleaseKind::Centroids))
 }
 
 impl RecodingRecord {
@@ -119,7 +119,7 @@ pub(super) trait Kind: Sync {
     /// # Errors
     /// An unmet error when no row would be left, a data error when memory runs out or the system has no random
     /// numbers.
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan>;
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan>;
 
     /// Reads what a release shows from its records, whose public one is of this kind, as the policy of its input is.
     ///
@@ -155,7 +155,7 @@ pub(super) trait Kind: Sync {
 }
 
 /// What a search found, with what it looked at.
-pub(super) struct SearchResult<'a> {
+pub(super) struct PlanInput<'a> {
     pub(super) recoding: Recoding,
     pub(super) classes: ClassTable,
     /// Whether a record tells what the recoding keeps.
@@ -191,10 +191,11 @@ pub(super) struct ReleasePlan {
     pub(super) held: Held,
 }
 
-/// The rows of a table in the order of the release, which are made once they are asked for.
+/// The rows of a table in the order of the release, which are made once they are asked for. Those of groups are dealt to disk
+/// before.
 pub(super) type TableRows = BoxFuture<'static, Result<BoxStream<'static, Result<RecordBatch>>>>;
 
-/// What a release shows.
+/// What a release shows, and who judges it.
 pub(super) struct Content {
     pub(super) tables: Vec<TablePlan>,
     /// What the public record says of it, with the quasi-identifiers in the order of the released columns.

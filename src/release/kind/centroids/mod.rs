@@ -21,7 +21,7 @@ use crate::policy::Policy;
 use crate::release::check_record::refused;
 use crate::release::kind::measure::Measured;
 use crate::release::kind::recorded_table::RecordedTable;
-use crate::release::kind::{Content, Judged, Kind, Records, ReleasePlan, SearchResult, regions};
+use crate::release::kind::{Content, Judged, Kind, PlanInput, Records, ReleasePlan, regions};
 use crate::release::publish::record::PublicRecord;
 
 /// The row of this kind.
@@ -43,7 +43,7 @@ impl Kind for Centroids {
         regions::measured(policy, classes, found, with_utility, "each class shows centroids")
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
         regions::plan(run, loaded, found, warnings::centroid_warnings)
     }
 

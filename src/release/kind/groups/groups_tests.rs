@@ -16,7 +16,7 @@ use crate::policy::{Folder, PolicySpec};
 use crate::progress::{CancelToken, Silent};
 use crate::release::pipeline::carry_out;
 use crate::release::publish::released_files::ReleasedFiles;
-use crate::release::{load, search};
+use crate::release::{profile_classes, search};
 
 const POLICY: &str = r#"
 method = "anatomy"
@@ -42,7 +42,7 @@ async fn released(csv: &str, threads: usize, key: u8) -> BTreeMap<String, Vec<u8
     let files = Folder(folder.path().to_path_buf());
     let input = Input::find(folder.path().join("people.csv").to_str().unwrap()).unwrap();
     let loaded = open(&run, &input, &spec, &files).await.unwrap();
-    let table = load(&run, &loaded).await.unwrap();
+    let table = profile_classes(&run, &loaded).await.unwrap();
     let (_, outcome) = search(&run, &loaded.policy, &table, 1).unwrap();
     let Recoding::Groups(groups) = &outcome.best[0].recoding else { panic!("not groups") };
     let again = open_typed(&run, &input, &spec, &files, Typing::Plain);

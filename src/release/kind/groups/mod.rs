@@ -32,7 +32,7 @@ use crate::release::kind::groups::tables::{columns, ordered_quasi, ordered_value
 use crate::release::kind::measure::{Measured, applicable_losses};
 use crate::release::kind::ordered_rows::{ordered_rows, typed};
 use crate::release::kind::{
-    Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TablePlan, TableRows,
+    Content, Extent, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TablePlan, TableRows,
     key_of_record, wrong_recoding,
 };
 use crate::release::publish::digest;
@@ -75,8 +75,8 @@ impl Kind for Groups {
         })
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
-        let SearchResult { recoding: Recoding::Groups(groups), classes, .. } = found else {
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+        let PlanInput { recoding: Recoding::Groups(groups), classes, .. } = found else {
             return Err(wrong_recoding());
         };
         drop(classes);

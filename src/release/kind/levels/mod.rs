@@ -27,12 +27,12 @@ use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
 use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::classes::{
-    ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, rows,
+    ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, planned_rows,
 };
 use crate::release::kind::measure::{Measured, applicable_losses};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
-    Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, only_table, wrong_recoding,
+    Content, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, only_table, wrong_recoding,
 };
 use crate::release::publish::record::{
     FoundRecoding, LevelRecord, PrivateRecord, PublicRecord, RecodingRecord,
@@ -97,8 +97,8 @@ impl Kind for Levels {
         Ok(holds.then(|| Found::new(&node, policy.spec.objective).into()))
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
-        let SearchResult { recoding: Recoding::Levels(levels), classes, is_recorded, .. } = found else {
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+        let PlanInput { recoding: Recoding::Levels(levels), classes, is_recorded, .. } = found else {
             return Err(wrong_recoding());
         };
         let policy = &loaded.policy;
@@ -108,13 +108,13 @@ impl Kind for Levels {
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], &levels)?;
         let node = EvaluatedNode::new(&classes, &levels, &rolled, &policy.requirements)?;
         check_not_empty(policy, &node)?;
-        let (generalizers, kept) = choose(&node)?;
+        let (generalizers, kept) = label_kept(&node)?;
         let utility = is_recorded.then(|| Utility::of_node(&node)).transpose()?;
         let costs = granularity::of_columns(&node);
         drop(rolled);
         let schema = schema(policy, loaded.schema(), &generalizers)?;
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
-        let rows = vec![rows(run, loaded, classes, kept, &schema, &budget)?];
+        let rows = vec![planned_rows(run, loaded, classes, kept, &schema, &budget)?];
         let content = content_of(policy, schema, &levels, generalizers)?;
         Ok(ReleasePlan {
             content,
@@ -197,7 +197,7 @@ pub fn schema(policy: &Policy, input: &Schema, generalizers: &[Arc<dyn Generaliz
 ///
 /// # Errors
 /// An internal error if the labels cannot be made.
-pub fn choose(node: &EvaluatedNode<'_>) -> Result<(Vec<Arc<dyn Generalizer>>, KeptClasses)> {
+pub fn label_kept(node: &EvaluatedNode<'_>) -> Result<(Vec<Arc<dyn Generalizer>>, KeptClasses)> {
     let table = node.table();
     let classes: Vec<(usize, u64)> = node.kept().collect();
     let mut generalizers = Vec::new();

@@ -37,7 +37,7 @@ use crate::release::kind::measure::Measured;
 use crate::release::kind::ordered_rows::ordered_rows;
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
-    Content, Extent, Judge, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, TableRows, centroids,
+    Content, Extent, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TableRows, centroids,
     key_of_record, only_table, regions, wrong_recoding,
 };
 use crate::release::publish::record::{CentroidColumn, NoiseRecord, PublicRecord, RecodingRecord};
@@ -70,8 +70,8 @@ impl Kind for Noise {
         })
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
-        let SearchResult { recoding: Recoding::Clusters(clusters), classes, is_recorded, noise_key } = found
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+        let PlanInput { recoding: Recoding::Clusters(clusters), classes, is_recorded, noise_key } = found
         else {
             return Err(wrong_recoding());
         };
@@ -80,7 +80,7 @@ impl Kind for Noise {
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "noise"));
         let key = noise_key(&clusters)?;
         let mut held = Held::new(&budget);
-        let kept = choose(&clusters, key, &mut held)?;
+        let kept = label_kept(&clusters, key, &mut held)?;
         run.progress.begin(Phase::Write, kept.total_rows());
         let schema = regions::schema(policy, loaded.schema())?;
         let label = labelled(policy, &schema, &kept)?;
@@ -224,7 +224,7 @@ fn warning(clusters: &Clusters) -> Result<Option<String>> {
 }
 
 /// Draws the noise, and returns what the clusters show, in the order of the release.
-fn choose(clusters: &Clusters, key: NoiseKey, held: &mut Held) -> Result<KeptClasses> {
+fn label_kept(clusters: &Clusters, key: NoiseKey, held: &mut Held) -> Result<KeptClasses> {
     let (mechanism, rows) = (clusters.mechanism(), clusters.rows());
     let (count, width) =
         (usize::try_from(clusters.count()).map_err(Error::internal)?, mechanism.columns().len());

@@ -32,13 +32,11 @@ use crate::release::check_record::refused;
 use crate::release::interval_columns::with_ends_included;
 use crate::release::kind::classes::{
     AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, order_of_labels,
-    rows, written,
+    planned_rows, written,
 };
 use crate::release::kind::measure::{Measured, applicable_losses};
 use crate::release::kind::recorded_table::RecordedTable;
-use crate::release::kind::{
-    Content, Judged, Kind, Records, ReleasePlan, SearchResult, Secret, wrong_recoding,
-};
+use crate::release::kind::{Content, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, wrong_recoding};
 use crate::release::publish::record::{
     CentroidColumn, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions as Shows,
     RegionsRecord,
@@ -77,7 +75,7 @@ impl Kind for Regions {
         earlier::apply_again(run, loaded, classes, earlier)
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: SearchResult<'_>) -> Result<ReleasePlan> {
+    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
         plan(run, loaded, found, |_| Ok(Vec::new()))
     }
 
@@ -136,10 +134,10 @@ pub(super) fn measured(
 pub(super) fn plan(
     run: &Run<'_>,
     loaded: &Loaded,
-    found: SearchResult<'_>,
+    found: PlanInput<'_>,
     remarks: impl Fn(&EvaluatedPartition<'_>) -> Result<Vec<String>>,
 ) -> Result<ReleasePlan> {
-    let SearchResult { recoding: Recoding::Classes(released), classes, is_recorded, .. } = found else {
+    let PlanInput { recoding: Recoding::Classes(released), classes, is_recorded, .. } = found else {
         return Err(wrong_recoding());
     };
     let policy = &loaded.policy;
@@ -147,7 +145,7 @@ pub(super) fn plan(
     let evaluated = EvaluatedPartition::new(&classes, &released, &merged, &policy.requirements)?;
     let remarks = if is_recorded { remarks(&evaluated)? } else { Vec::new() };
     check_not_empty(policy, &evaluated)?;
-    let (assignment, kept) = choose(policy, &evaluated)?;
+    let (assignment, kept) = label_kept(policy, &evaluated)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
     let mut held = Held::new(&budget);
     // With what the private record makes of it.
@@ -158,7 +156,7 @@ pub(super) fn plan(
     let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
     drop((merged, released));
     let schema = schema(policy, loaded.schema())?;
-    let rows = vec![rows(run, loaded, classes, kept, &schema, &budget)?];
+    let rows = vec![planned_rows(run, loaded, classes, kept, &schema, &budget)?];
     let content = content_of(policy, schema, assigned)?;
     Ok(ReleasePlan { content, rows, secret, costs, utility, remarks, warnings: Vec::new(), budget, held })
 }
@@ -226,7 +224,7 @@ fn recoding(policy: &Policy) -> RecodingRecord {
 ///
 /// # Errors
 /// An internal error if the labels cannot be made.
-fn choose(policy: &Policy, evaluated: &EvaluatedPartition<'_>) -> Result<(Bytes, KeptClasses)> {
+fn label_kept(policy: &Policy, evaluated: &EvaluatedPartition<'_>) -> Result<(Bytes, KeptClasses)> {
     let (table, released) = (evaluated.table(), evaluated.released());
     let kept: Vec<(usize, u64)> = evaluated.kept().collect();
     let labels = labels(policy, table, released, &kept)?;

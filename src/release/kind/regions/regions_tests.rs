@@ -16,10 +16,10 @@ use crate::method::ReleaseKind;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::{Folder, PolicySpec};
 use crate::progress::{CancelToken, Silent};
-use crate::release::kind::{Extent, kind_of};
+use crate::release::kind::{Extent, kind_row};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::sink::Sink;
-use crate::release::{load, search};
+use crate::release::{profile_classes, search};
 use crate::verify::Verified;
 use crate::verify::noise::NoiseKey;
 
@@ -61,10 +61,10 @@ async fn released(
     recoding: Recoding,
     kind: ReleaseKind,
 ) -> Found {
-    let classes = load(run, loaded).await.unwrap();
+    let classes = profile_classes(run, loaded).await.unwrap();
     let noise_key = |_: &Clusters| -> Result<NoiseKey> { panic!("no noise") };
-    let found = SearchResult { recoding, classes, is_recorded: true, noise_key: &noise_key };
-    let plan = kind_of(kind).plan(run, loaded, found).await.unwrap();
+    let found = PlanInput { recoding, classes, is_recorded: true, noise_key: &noise_key };
+    let plan = kind_row(kind).plan(run, loaded, found).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut files = ReleasedFiles::new(folder.path().to_path_buf(), &loaded.policy.requirements);
     let memory: Arc<dyn Budget> = Arc::new(Unlimited);
@@ -146,7 +146,7 @@ async fn an_optimal_node_expressed_as_classes_releases_the_same_rows() {
             let files = Folder(folder.path().to_path_buf());
             let loaded = open(&run, &input, &spec, &files).await.unwrap();
             let again = open_typed(&run, &input, &spec, &files, Typing::Plain).await.unwrap();
-            let table = load(&run, &loaded).await.unwrap();
+            let table = profile_classes(&run, &loaded).await.unwrap();
             let (_, outcome) = search(&run, &loaded.policy, &table, 3).unwrap();
             for best in &outcome.best {
                 let levels = best.recoding.levels().unwrap();
