@@ -4,7 +4,8 @@
 //! Each combination of levels of these columns is tried, finest first; more than 64 are refused. It
 //! groups the base classes by their labels, and the method partitions each group by itself, the
 //! smallest first; a group may suppress what the groups before it left of the limit. The
-//! combination that loses least is taken, of equal ones the finest.
+//! combination that loses least is taken, of equal ones the finest. If none is left, because classes
+//! that show the same are one and fail, all rows are one class, where the levels allow it.
 //!
 //! # Contract
 //! A value of such a column shows the same text in every class: the label of its level, or, where
@@ -18,7 +19,7 @@ use std::ops::RangeInclusive;
 
 use super::cuts::Finished;
 use super::nodes::{Node, regions};
-use super::{candidate, released};
+use super::{candidate, found, released};
 use crate::class::{ClassTable, EncodedColumn, Held, Region, Union};
 use crate::error::{Error, Result};
 use crate::generalize::Ends;
@@ -76,7 +77,16 @@ pub(in crate::method) fn search(
             *level = *range.start();
         }
     }
-    Ok(Outcome { best: best.into_iter().collect(), nodes: None, evaluated, proven: false, bound: None })
+    match best {
+        None => found(problem, options, Vec::new(), evaluated),
+        found => Ok(Outcome {
+            best: found.into_iter().collect(),
+            nodes: None,
+            evaluated,
+            proven: false,
+            bound: None,
+        }),
+    }
 }
 
 /// Counts the combinations of levels of the global columns.
@@ -247,4 +257,43 @@ pub(in crate::method) fn at_levels(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mondrian;
+    use super::super::mondrian::tests::{Row, options, problem, requirements, table_with};
+    use super::*;
+    use crate::parameter::Setting;
+
+    /// The rows of one individual are in several parts, and what parts show without the global column is the same.
+    const ROWS: [Row; 11] = [
+        (Some(7), 1, 0, 2, Some(11)),
+        (None, 3, 0, 1, Some(0)),
+        (None, 1, 0, 0, Some(2)),
+        (Some(6), 0, 1, 0, Some(0)),
+        (Some(7), 0, 0, 1, None),
+        (Some(0), 0, 0, 1, None),
+        (None, 1, 0, 1, Some(11)),
+        (Some(5), 0, 0, 1, Some(1)),
+        (None, 0, 0, 0, None),
+        (Some(1), 1, 0, 1, Some(2)),
+        (None, 2, 1, 0, Some(3)),
+    ];
+
+    #[test]
+    fn all_rows_are_one_class_where_joined_classes_fail() {
+        let table = table_with(&ROWS, true, true);
+        let requirements = requirements(1, 2);
+        let problem = Problem { ends: Ends::Cuts, ..problem(&table, &requirements) };
+        let options = Options { global: vec![2], ..options(&table) };
+        let by_loss = [("split".to_owned(), Setting::Word("loss".into()))];
+        let make = |within: &Options| mondrian::ROW.with(&by_loss, within);
+        let found = search(make, &problem, &options).unwrap();
+        assert_eq!(found.best.iter().map(|best| best.classes).collect::<Vec<_>>(), [1]);
+
+        let mut not_suppressed = options.clone();
+        not_suppressed.ranges[0] = 0..=0;
+        assert!(search(make, &problem, &not_suppressed).unwrap().best.is_empty());
+    }
 }
