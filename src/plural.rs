@@ -1,4 +1,4 @@
-//! Formats counts with their nouns for messages and results.
+//! Formats counts, with their nouns, and shares for messages and results.
 
 /// Formats the count with its noun: `1 row`, `2 rows`, `1,234 rows`.
 pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {

@@ -25,7 +25,7 @@ use crate::model::Counted;
 use crate::parameter::Setting;
 use crate::policy::Policy;
 use crate::release::doubts::doubts;
-use crate::release::kind::measure::{Measured, measure};
+use crate::release::kind::measure::{Measured, Searched};
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
 use crate::release::{compare, profile_classes, search, search_minimal, why_nothing};
@@ -108,8 +108,9 @@ impl Search {
         }
         let mut best = Vec::new();
         for found in &outcome.best {
-            let measured = measure(policy.kind, policy, &classes, found, false)?;
-            text += &describe(policy, &classes, found, &measured.text);
+            let searched = Searched { policy, classes: &classes, found };
+            let measured = searched.measure(policy.kind, false)?;
+            text += &describe(&searched, &measured.text);
             best.push(node(found, &measured));
         }
         let json = json!({
@@ -174,8 +175,9 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[Strin
         let levels = one.levels.clone();
         let distance: Vec<String> = levels.iter().map(ToString::to_string).collect();
         let one = Candidate::from(one);
-        let measured = measure(policy.kind, policy, classes, &one, false)?;
-        text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, &one, &measured.text));
+        let searched = Searched { policy, classes, found: &one };
+        let measured = searched.measure(policy.kind, false)?;
+        text += &format!("[{}]  {}", distance.join(","), describe(&searched, &measured.text));
         let mut node = node(&one, &measured);
         node["distance"] = json!(levels);
         minimal.push(node);
@@ -214,8 +216,9 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts:
             Attempt::Found { best, proven } => {
                 (holds, optimal) = (true, proven);
                 let of_its_kind = if proven { ", proven best of its kind" } else { "" };
-                let measured = measure(method.kind(), policy, classes, &best, true)?;
-                text += &format!("          {}", describe(policy, classes, &best, &measured.text));
+                let searched = Searched { policy, classes, found: &best };
+                let measured = searched.measure(method.kind(), true)?;
+                text += &format!("          {}", describe(&searched, &measured.text));
                 text += &format!("          {took}{of_its_kind}\n");
                 let mut node = node(&best, &measured);
                 let utility = &measured.utility;
@@ -274,7 +277,8 @@ fn mean(shares: Vec<f64>) -> f64 {
 }
 
 /// Describes a node in one line.
-fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate, what: &str) -> String {
+fn describe(searched: &Searched<'_>, what: &str) -> String {
+    let &Searched { policy, classes, found } = searched;
     let suppressed = match classes.counted() {
         Counted::Individuals => {
             let (rows, individuals) = (found.suppressed_rows, found.suppressed_individuals);

@@ -25,7 +25,7 @@ pub(super) fn unused(
     list: &Schema,
     recoding: &AttackerRecoding<'_>,
 ) -> Vec<(String, String)> {
-    let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
+    let quasi = public.quasi();
     let lacks = |wanted: &str| match list
         .fields()
         .iter()
@@ -62,7 +62,7 @@ pub(super) fn columns(
     has(table, b, "--individual-of-b", attack.individual_of_table)?;
     has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
     if let ([], Some(public)) = (attack.on, public) {
-        let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
+        let quasi = public.quasi();
         // Days since another date are not dates that an attacker could compare.
         let quasi = quasi.filter(|column| column.days_since.is_none());
         let quasi: Vec<&str> = quasi.map(|column| column.name.as_str()).collect();

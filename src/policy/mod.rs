@@ -142,7 +142,7 @@ impl Policy {
 
     /// Returns whether more than a tenth of the individuals may hold a value in a column that few others hold.
     pub fn may_be_unique(&self, name: &str) -> bool {
-        self.spec.promises().allow_unique.contains(&name)
+        self.spec.column(name).is_some_and(|column| self.spec.may_be_unique(column))
     }
 
     /// Returns the columns of the release in the table's order.

@@ -1,6 +1,6 @@
 //! The promises of a policy that do not depend on a table.
 
-use super::PolicySpec;
+use super::{ColumnSpec, PolicySpec};
 use crate::error::{Error, Result};
 
 /// The promises of a policy, as the statement of a release repeats them.
@@ -38,13 +38,15 @@ impl PolicySpec {
         Err(Error::policy(why).at("method"))
     }
 
+    /// Returns whether more than a tenth of the individuals may hold a value in a released column that few others hold.
+    pub(super) fn may_be_unique(&self, column: &ColumnSpec) -> bool {
+        column.allow_unique && self.method.kind().releases(column.role)
+    }
+
     /// Returns the promises.
     pub fn promises(&self) -> Promises<'_> {
         // Of columns that the method leaves out there is nothing to promise.
-        let unique = self
-            .columns
-            .iter()
-            .filter(|column| column.allow_unique && self.method.kind().releases(column.role));
+        let unique = self.columns.iter().filter(|column| self.may_be_unique(column));
         Promises {
             method: &self.method.name,
             objective: self.objective.doc().name,

@@ -73,12 +73,10 @@ pub(super) fn is_looked_at(record: &ModelRecord, requirement: &Requirement, publ
     };
     let (model, written) = (&requirement.model, ModelRecord::of(requirement, None));
     let may_have_level = matches!(model.needs(), Needs::SensitiveCounts | Needs::Distribution);
-    let is_quasi = |name: &String| {
-        public.columns().any(|column| column.name == *name && column.role == Role::Quasi.word())
-    };
+    let is_quasi = |name: &String| public.quasi().any(|column| column.name == *name);
     let is_subset = |names: &Vec<String>| {
         let distinct: BTreeSet<&String> = names.iter().collect();
-        let all = public.columns().filter(|column| column.role == Role::Quasi.word()).count();
+        let all = public.quasi().count();
         let is_of_some = (1..all).contains(&names.len()) && distinct.len() == names.len();
         is_of_some
             && names.iter().all(is_quasi)

@@ -224,10 +224,10 @@ async fn release_by(
     let VerifiedRelease { content, judged, secret, costs, utility, remarks, warnings: of_plan } = made;
     notices.extend(of_plan);
     let tables = files.records(&content.tables)?;
-    if tables.first().map(|table| table.rows) != Some(judged.verified.rows) {
+    let public = public_record(policy, content.recoding.clone(), tables, &judged)?;
+    if public.rows() != judged.verified.rows {
         return Err(Error::internal("release: other rows were written than verified"));
     }
-    let public = public_record(policy, content.recoding.clone(), tables, &judged)?;
     staging.write_record(&public)?;
     let private = private_record(
         source,

@@ -2,7 +2,6 @@
 //! of all rows.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -13,7 +12,7 @@ use crate::policy::{Files, FilesAndTrees, PolicySpec};
 use crate::release::check_files::{check_folders, check_listing, check_table, read_tables};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
-use crate::release::kind::{Extent, Judged, Records, kind_row, kind_row_of_record};
+use crate::release::kind::{Extent, Folder, Judged, Records, kind_row, kind_row_of_record};
 use crate::release::merged_trees;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{
@@ -98,10 +97,11 @@ pub async fn check_release(
     let compared = input.map(compared).transpose()?;
     let models = recorded_models(&public)?;
     let kind = kind_row_of_record(&public);
-    kind.check_record(out, &public, &models)?;
+    let folder = Folder { out, public: &public, models: &models };
+    kind.check_record(&folder)?;
     let (judged, with_bytes) = match compared {
-        Some(compared) => against(run, out, &public, &models, compared).await?,
-        None => kind.judge_alone(run, out, &public, &models).await?,
+        Some(compared) => against(run, &folder, compared).await?,
+        None => kind.judge_alone(run, &folder).await?,
     };
     let Judged { verified, classes, unique, sufficient, .. } = judged;
     input.map_or(Ok(()), Input::still_the_same)?;
@@ -149,11 +149,10 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 /// Judges tables against the input; returns also whether their files are what this version writes.
 async fn against(
     run: &Run<'_>,
-    out: &Path,
-    public: &PublicRecord,
-    models: &[Requirement],
+    folder: &Folder<'_>,
     Against { input, spec, files, private }: Against<'_>,
 ) -> Result<(Judged, bool)> {
+    let &Folder { out, public, models } = folder;
     input.check_lines(spec.csv())?;
     let trees = private.map_or(Ok(BTreeMap::new()), PrivateRecord::followed_trees)?;
     let loaded = open_typed(run, input, spec, &FilesAndTrees { files, trees }, Typing::Plain).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::class::ClassTable;
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::error::Result;
 use crate::measure::utility::Utility;
 use crate::measure::{LOSSES, LossRow};
@@ -11,6 +11,16 @@ use crate::model::Needs;
 use crate::policy::Policy;
 use crate::release::kind::kind_row;
 use crate::role::Role;
+
+/// A recoding that a search of a policy's classes found.
+pub struct Searched<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The classes.
+    pub classes: &'a ClassTable,
+    /// What was found.
+    pub found: &'a Candidate,
+}
 
 /// A recoding that was measured.
 #[derive(Debug)]
@@ -25,18 +35,22 @@ pub struct Measured {
     pub utility: Option<Utility>,
 }
 
-/// Measures a recoding that a method of this kind found, also what it keeps if that is asked for.
-///
-/// # Errors
-/// A data error when memory runs out.
-pub fn measure(
-    kind: ReleaseKind,
+impl Searched<'_> {
+    /// Measures the recoding, which a method of this kind found, also what it keeps if that is asked for.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub fn measure(&self, kind: ReleaseKind, with_utility: bool) -> Result<Measured> {
+        kind_row(kind).measure(self, with_utility)
+    }
+}
+
+/// Returns the losses of a node of a policy's classes.
+pub(super) fn losses_of_node(
     policy: &Policy,
-    classes: &ClassTable,
-    found: &Candidate,
-    with_utility: bool,
-) -> Result<Measured> {
-    kind_row(kind).measure(policy, classes, found, with_utility)
+    node: &EvaluatedNode<'_>,
+) -> impl Iterator<Item = (&'static str, f64)> {
+    applicable_losses(policy, node.table()).map(|loss| (loss.doc().name, loss.value(node)))
 }
 
 /// Returns the loss measures whose inputs the table has counted.

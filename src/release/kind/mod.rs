@@ -37,7 +37,7 @@ use crate::policy::Policy;
 use crate::release::check_record::refused;
 use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::describe::Describe;
-use crate::release::kind::measure::Measured;
+use crate::release::kind::measure::{Measured, Searched};
 use crate::release::publish::record::{
     ColumnRecord, PrivateRecord, PublicRecord, RecodingRecord, models_text,
 };
@@ -90,13 +90,7 @@ pub(super) trait Kind: Sync {
     ///
     /// # Errors
     /// A data error when memory runs out.
-    fn measure(
-        &self,
-        policy: &Policy,
-        classes: &ClassTable,
-        found: &Candidate,
-        with_utility: bool,
-    ) -> Result<Measured>;
+    fn measure(&self, searched: &Searched<'_>, with_utility: bool) -> Result<Measured>;
 
     /// Applies the recoding of the release that a private record belongs to; `None` if too many rows fail the models or fit
     /// no class.
@@ -133,25 +127,28 @@ pub(super) trait Kind: Sync {
     /// An unmet error when it contradicts itself.
     fn check_columns(&self, public: &PublicRecord) -> Result<()>;
 
-    /// Checks what the public record of the folder `out` says of its models and tables, before any row is read.
+    /// Checks what the public record of a folder says of its models and tables, before any row is read.
     ///
     /// # Errors
     /// An unmet error when it contradicts itself or the files.
-    fn check_record(&self, _out: &Path, _public: &PublicRecord, _models: &[Requirement]) -> Result<()> {
+    fn check_record(&self, _folder: &Folder<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Judges the folder `out` without its input; returns also whether its files are what this version writes.
+    /// Judges a folder without its input; returns also whether its files are what this version writes.
     ///
     /// # Errors
-    /// An unmet error that says what is wrong, a data error when the tables cannot be judged.
-    async fn judge_alone(
-        &self,
-        run: &Run<'_>,
-        out: &Path,
-        public: &PublicRecord,
-        models: &[Requirement],
-    ) -> Result<(Judged, bool)>;
+    /// An unmet error when a model fails, or the files or the rows are not those of the record; a data error when they cannot be
+    /// read or memory runs out.
+    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)>;
+}
+
+/// A folder that is judged as a release.
+pub(super) struct Folder<'a> {
+    pub(super) out: &'a Path,
+    pub(super) public: &'a PublicRecord,
+    /// The models of the record.
+    pub(super) models: &'a [Requirement],
 }
 
 /// What a search found, with what it looked at.

@@ -13,7 +13,7 @@ use crate::model::{Requirement, SensitiveColumn};
 use crate::release::check_files::{check_table, footer_of, read_parts};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::refused;
-use crate::release::kind::Judged;
+use crate::release::kind::{Folder, Judged};
 use crate::release::publish::order;
 use crate::release::publish::record::{ColumnRecord, PublicRecord, models_text};
 use crate::release::publish::write::{self, Part};
@@ -27,9 +27,7 @@ use crate::verify::{Expected, verify};
 
 /// The only table of a folder, whose files are checked against the record.
 pub(super) struct RecordedTable<'a> {
-    out: &'a Path,
-    public: &'a PublicRecord,
-    requirements: &'a [Requirement],
+    folder: &'a Folder<'a>,
     session: SessionContext,
     parts: Vec<Part>,
     /// Its columns, as the record describes them.
@@ -43,25 +41,21 @@ pub(super) struct RecordedTable<'a> {
 }
 
 impl<'a> RecordedTable<'a> {
-    /// Opens the table of the folder `out`; `requirements` are the models of the record.
+    /// Opens the table of a folder.
     ///
     /// # Errors
     /// An unmet error when its files are not those of the record, a data error when they cannot be read.
-    pub(super) fn open(
-        run: &Run<'_>,
-        out: &'a Path,
-        public: &'a PublicRecord,
-        requirements: &'a [Requirement],
-    ) -> Result<Self> {
+    pub(super) fn open(run: &Run<'_>, folder: &'a Folder<'a>) -> Result<Self> {
+        let &Folder { out, public, models } = folder;
         let table = public.tables.first().ok_or_else(|| refused("the record lists no file"))?;
         let parts = table.parts();
         let schema = recorded_schema(out, public, &parts)?;
-        let footer = write::footer(&models_text(requirements));
+        let footer = write::footer(&models_text(models));
         let with_bytes = check_table(run, out, public, table, &schema, &footer)?;
         let session = run.resources.session(Rules::new())?;
         let written = read_parts(&session, out, &parts)?;
         let output = as_texts(written.clone(), &public.recoding.written_columns()?)?;
-        Ok(Self { out, public, requirements, session, parts, schema, written, output, with_bytes })
+        Ok(Self { folder, session, parts, schema, written, output, with_bytes })
     }
 
     /// Judges the rows by themselves where classes show texts of their own, like [`judge`](Self::judge).
@@ -69,74 +63,90 @@ impl<'a> RecordedTable<'a> {
     /// # Errors
     /// As [`judge`](Self::judge).
     pub(super) async fn judge_texts(self, run: &Run<'_>) -> Result<(Judged, bool)> {
-        let recoding = &self.public.recoding;
-        let is_shown = |column: &ColumnRecord| recoding.descriptor(&column.name).is_some();
+        let public = self.folder.public;
+        let is_shown = |column: &ColumnRecord| public.recoding.descriptor(&column.name).is_some();
         let text = |column| is_shown(column).then(|| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
-        let generalizers = self.public.columns().map(text).collect();
+        let generalizers = public.columns().map(text).collect();
         self.judge(run, generalizers).await
     }
 
-    /// Judges the rows by themselves: the models of the record on the classes of its quasi-identifiers, whose labels these
-    /// `generalizers` leave as they are. Where individuals are counted, the models are those that
-    /// [bound](crate::model::ClassModel::bounded_by_rows) them by rows; a model without one is not judged and reaches `None`, nor
-    /// is one that looks at the whole input. Returns also whether the files are what this version writes.
+    /// Judges the rows and their order by themselves, where these `generalizers` leave the labels as they are. Returns also whether
+    /// the files are what this version writes.
     ///
     /// # Errors
-    /// An unmet error when a model fails, or the rows, their order or their counts are not those of the record; a data error when
-    /// the rows cannot be read or memory runs out.
+    /// As [`judge_rows`], also when the order is not that of the record.
     pub(super) async fn judge(
         self,
         run: &Run<'_>,
         generalizers: Vec<Option<Arc<dyn Generalizer>>>,
     ) -> Result<(Judged, bool)> {
-        let Self { out, public, requirements, session, parts, output, with_bytes, .. } = self;
-        let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
-        let bounding = |requirement: Requirement| {
-            let bounds_labels = check_models::values_bound_labels(&requirement);
-            let is_judged = bounds_labels || can_be_judged_alone(&requirement, public);
-            let model = match public.individuals {
-                _ if requirement.model.needs().compares() || !is_judged => None,
-                None => Some(requirement.model),
-                Some(_) => requirement.model.bounded_by_rows(),
-            };
-            let as_they_are =
-                |column: SensitiveColumn| if bounds_labels { column.at_level(0) } else { column };
-            model.map(|model| {
-                Requirement::new(model, requirement.sensitive.map(as_they_are)).over(requirement.quasi)
-            })
-        };
-        let models: Vec<Option<Requirement>> = recorded_models(public)?.into_iter().map(bounding).collect();
-        let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
-        let models: Vec<Requirement> = models.into_iter().flatten().collect();
-        let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
-        let expected = Expected {
-            columns: columns.collect(),
-            assignment: None,
-            requirements: &models,
-            sensitive: sensitive.map(|column| column.name.clone()).collect(),
-            preferences: Vec::new(),
-            population: None,
-            individual: None,
-            suppression_limit: None,
-        };
-        let mut verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
-        let mut reached = std::mem::take(&mut verified.reached).into_iter();
-        let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
-        verified.reached = judged.into_iter().map(of_model).collect();
-        let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
-        let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
-        if public.individuals.is_none() {
-            verified.reached_among_released = rows.reached_among_released().await?;
-            check_models::check_among_released(expected.requirements, &verified)?;
-        } else {
-            check_models::check_shares(public, &rows.share_over_subsets().await?)?;
-        }
-        let unique = rows.unique_together().await?;
-        let sufficient = rows.sufficient(&unique).await?;
-        order::check(out, &parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
-        let classes = verified.sizes.classes();
-        Ok((Judged { verified, classes, unique, sufficient, as_is: Vec::new() }, with_bytes))
+        let &Folder { out, public, .. } = self.folder;
+        let judged = judge_rows(run, self.folder, &self.session, self.output, generalizers).await?;
+        order::check(out, &self.parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
+        Ok((judged, self.with_bytes))
     }
+}
+
+/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers, whose labels these
+/// `generalizers` leave as they are. Where individuals are counted, the models are those that
+/// [bound](crate::model::ClassModel::bounded_by_rows) them by rows; a model without one is not judged and reaches `None`, nor
+/// is one that looks at the whole input.
+///
+/// # Errors
+/// An unmet error when a model fails, or the rows or their counts are not those of the record; a data error when the rows cannot
+/// be read or memory runs out.
+async fn judge_rows(
+    run: &Run<'_>,
+    folder: &Folder<'_>,
+    session: &SessionContext,
+    output: DataFrame,
+    generalizers: Vec<Option<Arc<dyn Generalizer>>>,
+) -> Result<Judged> {
+    let &Folder { public, models: requirements, .. } = folder;
+    let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
+    let bounding = |requirement: Requirement| {
+        let bounds_labels = check_models::values_bound_labels(&requirement);
+        let is_judged = bounds_labels || can_be_judged_alone(&requirement, public);
+        let model = match public.individuals {
+            _ if requirement.model.needs().compares() || !is_judged => None,
+            None => Some(requirement.model),
+            Some(_) => requirement.model.bounded_by_rows(),
+        };
+        let as_they_are = |column: SensitiveColumn| if bounds_labels { column.at_level(0) } else { column };
+        model.map(|model| {
+            Requirement::new(model, requirement.sensitive.map(as_they_are)).over(requirement.quasi)
+        })
+    };
+    let models: Vec<Option<Requirement>> = recorded_models(public)?.into_iter().map(bounding).collect();
+    let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
+    let models: Vec<Requirement> = models.into_iter().flatten().collect();
+    let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
+    let expected = Expected {
+        columns: columns.collect(),
+        assignment: None,
+        requirements: &models,
+        sensitive: sensitive.map(|column| column.name.clone()).collect(),
+        preferences: Vec::new(),
+        population: None,
+        individual: None,
+        suppression_limit: None,
+    };
+    let mut verified = verify(session, output.clone(), None, &expected, run.stop).await?;
+    let mut reached = std::mem::take(&mut verified.reached).into_iter();
+    let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
+    verified.reached = judged.into_iter().map(of_model).collect();
+    let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
+    let rows = ReleasedRows::new(session, output, None, &expected, &verified, run.stop).await?;
+    if public.individuals.is_none() {
+        verified.reached_among_released = rows.reached_among_released().await?;
+        check_models::check_among_released(expected.requirements, &verified)?;
+    } else {
+        check_models::check_shares(public, &rows.share_over_subsets().await?)?;
+    }
+    let unique = rows.unique_together().await?;
+    let sufficient = rows.sufficient(&unique).await?;
+    let classes = verified.sizes.classes();
+    Ok(Judged { verified, classes, unique, sufficient, as_is: Vec::new() })
 }
 
 /// Returns the schema of the record's columns, with the types of the first file.

@@ -164,6 +164,11 @@ impl CentroidColumn {
         columns.iter().map(|column| column.centroid).filter(|centroid| *centroid != Centroid::Mode)
     }
 
+    /// Returns whether there are columns, and all show means with noise.
+    pub(crate) fn are_noisy(columns: &[Self]) -> bool {
+        !columns.is_empty() && columns.iter().all(|column| column.noise.is_some())
+    }
+
     /// Describes what the classes show.
     pub(crate) fn descriptor(&self) -> Descriptor {
         Descriptor { clip: self.clip.clone(), ..Descriptor::centroid(self.centroid) }
@@ -326,7 +331,7 @@ impl RecodingRecord {
     /// Returns whether all columns show means with noise.
     fn adds_noise(&self) -> bool {
         let Self::Centroids(columns) = self else { return false };
-        !columns.is_empty() && columns.iter().all(|column| column.noise.is_some())
+        CentroidColumn::are_noisy(columns)
     }
 
     /// Returns the epsilon of the release, the sum of the columns' shares; `None` without noise in all of them.

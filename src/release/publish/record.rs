@@ -224,7 +224,7 @@ impl PublicRecord {
     /// An unmet error for columns that kanon does not write.
     pub(crate) fn written_quasi(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        for column in self.columns().filter(|column| column.role == Role::Quasi.word()) {
+        for column in self.quasi() {
             match self.recoding.written_as(&column.name)? {
                 Some(columns) => names.extend(columns.names()),
                 None => names.push(column.name.clone()),

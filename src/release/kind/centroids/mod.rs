@@ -6,22 +6,17 @@ mod warnings;
 
 pub(super) use check::check_columns;
 
-use std::path::Path;
-
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 
-use crate::class::ClassTable;
 use crate::engine::Run;
 use crate::error::Result;
 use crate::input::Loaded;
-use crate::method::Candidate;
-use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::check_record::refused;
-use crate::release::kind::measure::Measured;
+use crate::release::kind::measure::{Measured, Searched};
 use crate::release::kind::recorded_table::RecordedTable;
-use crate::release::kind::{Content, Judged, Kind, PlanInput, Records, ReleasePlan, regions};
+use crate::release::kind::{Content, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, regions};
 use crate::release::publish::record::PublicRecord;
 
 /// The row of this kind.
@@ -33,14 +28,8 @@ impl Kind for Centroids {
         Ok(vec![regions::schema(policy, input)?])
     }
 
-    fn measure(
-        &self,
-        policy: &Policy,
-        classes: &ClassTable,
-        found: &Candidate,
-        with_utility: bool,
-    ) -> Result<Measured> {
-        regions::measured(policy, classes, found, with_utility, "each class shows centroids")
+    fn measure(&self, searched: &Searched<'_>, with_utility: bool) -> Result<Measured> {
+        regions::measured(searched, with_utility, "each class shows centroids")
     }
 
     async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
@@ -55,17 +44,11 @@ impl Kind for Centroids {
         check_columns(public)
     }
 
-    async fn judge_alone(
-        &self,
-        run: &Run<'_>,
-        out: &Path,
-        public: &PublicRecord,
-        models: &[Requirement],
-    ) -> Result<(Judged, bool)> {
-        if public.recoding.kind().is_none() {
+    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+        if folder.public.recoding.kind().is_none() {
             return Err(refused("the record contradicts itself on the noise"));
         }
-        let table = RecordedTable::open(run, out, public, models)?;
+        let table = RecordedTable::open(run, folder)?;
         table.judge_texts(run).await
     }
 }

@@ -40,8 +40,8 @@ impl Describe for Vec<CentroidColumn> {
     }
 
     fn verified(&self, rows: &str) -> Option<String> {
-        let has_noise = !self.is_empty() && self.iter().all(|column| column.noise.is_some());
-        has_noise.then(|| format!("the means of all {rows}, with the noise of the key in the private record"))
+        CentroidColumn::are_noisy(self)
+            .then(|| format!("the means of all {rows}, with the noise of the key in the private record"))
     }
 }
 

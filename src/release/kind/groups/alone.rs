@@ -9,11 +9,11 @@ use crate::class::Budget;
 use crate::engine::{PoolBudget, Rules, Run};
 use crate::error::{Error, Result};
 use crate::method::anatomy::{COLUMNS, check_models};
-use crate::model::{Requirement, values_needed};
+use crate::model::values_needed;
 use crate::release::check_files::{check_table, footer_of, read_tables};
 use crate::release::check_record::refused;
-use crate::release::kind::Judged;
 use crate::release::kind::groups::{group_tables, judged};
+use crate::release::kind::{Folder, Judged};
 use crate::release::publish::record::{
     ColumnRecord, GROUP_ROLES, GroupsRecord, PublicRecord, RecodingRecord, TableRecord, models_text,
 };
@@ -21,11 +21,12 @@ use crate::release::publish::{order, write};
 use crate::release::released_schema::{field_label, labelled_field};
 use crate::role::Role;
 
-/// Checks what the public record says of the tables, for these models, against their files.
+/// Checks what the public record says of the models and tables against their files.
 ///
 /// # Errors
 /// An unmet error when they contradict each other.
-pub(super) fn check_record(out: &Path, public: &PublicRecord, models: &[Requirement]) -> Result<()> {
+pub(super) fn check_record(folder: &Folder<'_>) -> Result<()> {
+    let &Folder { out, public, models } = folder;
     let groups = groups_of(public)?;
     let sensitive = check_models(models).map_err(refused)?;
     if sensitive.name() != groups.sensitive || groups.l != values_needed(models) {
@@ -41,17 +42,13 @@ fn groups_of(public: &PublicRecord) -> Result<&GroupsRecord> {
     }
 }
 
-/// Judges the release at `out`, which has these models and whose record is checked, by itself; returns also whether its files are what this version
-/// writes.
+/// Judges a folder whose record is checked by itself; returns also whether its files are what this version writes.
 ///
 /// # Errors
-/// An unmet error that says what is wrong, a data error when it cannot be checked.
-pub(super) async fn judge_alone(
-    run: &Run<'_>,
-    out: &Path,
-    public: &PublicRecord,
-    models: &[Requirement],
-) -> Result<(Judged, bool)> {
+/// An unmet error when a model fails, or the files or the rows are not those of the record; a data error when they cannot be read
+/// or memory runs out.
+pub(super) async fn judge_alone(run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+    let &Folder { out, public, models } = folder;
     let groups = groups_of(public)?;
     let schemas = schemas(out, public, groups)?;
     let mut with_bytes = true;

@@ -9,7 +9,6 @@ mod deal;
 mod tables;
 mod text;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
@@ -18,22 +17,22 @@ use async_trait::async_trait;
 use datafusion::prelude::DataFrame;
 use serde_json::json;
 
-use crate::class::{Budget, ClassTable, EvaluatedNode, Groups as FoundGroups, Held};
+use crate::class::{Budget, EvaluatedNode, Groups as FoundGroups, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::measure::utility::Utility;
+use crate::method::Recoding;
 use crate::method::anatomy::COLUMNS;
-use crate::method::{Candidate, Recoding};
 use crate::model::{Requirement, values_needed};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::kind::groups::tables::{columns, ordered_quasi, ordered_values, schemas};
-use crate::release::kind::measure::{Measured, applicable_losses};
+use crate::release::kind::measure::{Measured, Searched, losses_of_node};
 use crate::release::kind::ordered_rows::{ordered_rows, typed};
 use crate::release::kind::{
-    Content, Extent, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TablePlan, TableRows,
-    key_of_record, wrong_recoding,
+    Content, Extent, Folder, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TablePlan,
+    TableRows, key_of_record, wrong_recoding,
 };
 use crate::release::publish::digest;
 use crate::release::publish::record::{FOLDERS, GroupsRecord, PublicRecord, RecodingRecord};
@@ -53,24 +52,18 @@ impl Kind for Groups {
         Ok(schemas(policy, input)?.into())
     }
 
-    fn measure(
-        &self,
-        policy: &Policy,
-        classes: &ClassTable,
-        found: &Candidate,
-        with_utility: bool,
-    ) -> Result<Measured> {
+    fn measure(&self, searched: &Searched<'_>, with_utility: bool) -> Result<Measured> {
+        let &Searched { policy, classes, found } = searched;
         let Recoding::Groups(groups) = &found.recoding else { return Err(wrong_recoding()) };
         let levels = vec![0; classes.columns().len()];
         let node = EvaluatedNode::new(classes, &levels, classes.base(), &[])?;
-        let losses = applicable_losses(policy, classes).map(|loss| (loss.doc().name, loss.value(&node)));
         let error = groups.reconstruction_error();
         Ok(Measured {
             text: format!(
                 "two tables: quasi-identifiers as they are, sensitive values by group (reconstruction error {error:.3})"
             ),
             json: ("groups", json!(groups.sizes().len())),
-            losses: losses.chain([("reconstruction_error", error)]).collect(),
+            losses: losses_of_node(policy, &node).chain([("reconstruction_error", error)]).collect(),
             utility: with_utility.then(|| Utility::of_node(&node)).transpose()?,
         })
     }
@@ -97,18 +90,12 @@ impl Kind for Groups {
         Ok(())
     }
 
-    fn check_record(&self, out: &Path, public: &PublicRecord, models: &[Requirement]) -> Result<()> {
-        alone::check_record(out, public, models)
+    fn check_record(&self, folder: &Folder<'_>) -> Result<()> {
+        alone::check_record(folder)
     }
 
-    async fn judge_alone(
-        &self,
-        run: &Run<'_>,
-        out: &Path,
-        public: &PublicRecord,
-        models: &[Requirement],
-    ) -> Result<(Judged, bool)> {
-        alone::judge_alone(run, out, public, models).await
+    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+        alone::judge_alone(run, folder).await
     }
 }
 

@@ -3,7 +3,6 @@
 mod check;
 mod text;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
@@ -21,7 +20,6 @@ use crate::measure::granularity;
 use crate::measure::utility::Utility;
 use crate::method::lattice::Found;
 use crate::method::{Candidate, Recoding};
-use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
@@ -29,10 +27,10 @@ use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::classes::{
     ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, planned_rows,
 };
-use crate::release::kind::measure::{Measured, applicable_losses};
+use crate::release::kind::measure::{Measured, Searched, losses_of_node};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
-    Content, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, only_table, wrong_recoding,
+    Content, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, only_table, wrong_recoding,
 };
 use crate::release::publish::record::{
     FoundRecoding, LevelRecord, PrivateRecord, PublicRecord, RecodingRecord,
@@ -51,13 +49,8 @@ impl Kind for Levels {
         Ok(vec![schema(policy, input, &as_is.collect::<Vec<_>>())?])
     }
 
-    fn measure(
-        &self,
-        policy: &Policy,
-        classes: &ClassTable,
-        found: &Candidate,
-        with_utility: bool,
-    ) -> Result<Measured> {
+    fn measure(&self, searched: &Searched<'_>, with_utility: bool) -> Result<Measured> {
+        let &Searched { policy, classes, found } = searched;
         let Recoding::Levels(levels) = &found.recoding else { return Err(wrong_recoding()) };
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
         let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
@@ -66,9 +59,7 @@ impl Kind for Levels {
         Ok(Measured {
             text: text::levels_text(policy, levels),
             json: ("levels", json!(by_column)),
-            losses: applicable_losses(policy, classes)
-                .map(|loss| (loss.doc().name, loss.value(&node)))
-                .collect(),
+            losses: losses_of_node(policy, &node).collect(),
             utility: with_utility.then(|| Utility::of_node(&node)).transpose()?,
         })
     }
@@ -85,10 +76,7 @@ impl Kind for Levels {
         let (Some(FoundRecoding::Levels(levels)), None) = (recoding, &earlier.assignment) else {
             return Err(no_recoding());
         };
-        let ranges = policy.ranges();
-        let is_allowed = levels.len() == ranges.len()
-            && levels.iter().zip(&ranges).all(|(level, range)| range.contains(level));
-        if !is_allowed {
+        if !are_allowed(levels, policy) {
             return Err(no_recoding());
         }
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
@@ -102,7 +90,7 @@ impl Kind for Levels {
             return Err(wrong_recoding());
         };
         let policy = &loaded.policy;
-        if !levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
+        if !are_allowed(&levels, policy) {
             return Err(Error::internal("levels: the method chose a level that the policy does not allow"));
         }
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], &levels)?;
@@ -151,17 +139,17 @@ impl Kind for Levels {
         check::check_columns(public)
     }
 
-    async fn judge_alone(
-        &self,
-        run: &Run<'_>,
-        out: &Path,
-        public: &PublicRecord,
-        models: &[Requirement],
-    ) -> Result<(Judged, bool)> {
-        let table = RecordedTable::open(run, out, public, models)?;
-        let generalizers = check::generalizers(public, &table.schema, &table.output).await?;
+    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+        let table = RecordedTable::open(run, folder)?;
+        let generalizers = check::generalizers(folder.public, &table.schema, &table.output).await?;
         table.judge(run, generalizers).await
     }
+}
+
+/// Returns whether a policy allows a level for each quasi-identifier.
+fn are_allowed(levels: &[usize], policy: &Policy) -> bool {
+    let ranges = policy.ranges();
+    levels.len() == ranges.len() && levels.iter().zip(&ranges).all(|(level, range)| range.contains(level))
 }
 
 fn content_of(

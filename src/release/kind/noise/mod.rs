@@ -5,7 +5,6 @@
 
 mod check;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Float64Array, StringArray, UInt64Array};
@@ -19,26 +18,25 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::DataFrame;
 use serde_json::json;
 
-use crate::class::{Budget, ClassTable, Held};
+use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Value};
 use crate::input::Loaded;
+use crate::method::Recoding;
 use crate::method::microaggregation::dp_centroids::Clusters;
-use crate::method::{Candidate, Recoding};
-use crate::model::Requirement;
 use crate::noise::Mechanism;
 use crate::plural::{grouped, percent};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::ClassKeys;
 use crate::release::kind::classes::{KeptClasses, as_shown, content, expected, labelled, order_of_labels};
-use crate::release::kind::measure::Measured;
+use crate::release::kind::measure::{Measured, Searched};
 use crate::release::kind::ordered_rows::ordered_rows;
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
-    Content, Extent, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TableRows, centroids,
-    key_of_record, only_table, regions, wrong_recoding,
+    Content, Extent, Folder, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TableRows,
+    centroids, key_of_record, only_table, regions, wrong_recoding,
 };
 use crate::release::publish::record::{CentroidColumn, NoiseRecord, PublicRecord, RecodingRecord};
 use crate::release::written_columns::as_texts;
@@ -56,7 +54,8 @@ impl Kind for Noise {
         Ok(vec![regions::schema(policy, input)?])
     }
 
-    fn measure(&self, policy: &Policy, _: &ClassTable, found: &Candidate, _: bool) -> Result<Measured> {
+    fn measure(&self, searched: &Searched<'_>, _: bool) -> Result<Measured> {
+        let &Searched { policy, found, .. } = searched;
         let Recoding::Clusters(clusters) = &found.recoding else { return Err(wrong_recoding()) };
         let error = clusters.mean_squared_error();
         let of_variance = if error >= 10.0 { "more than 1,000 %".to_owned() } else { percent(error) };
@@ -118,15 +117,9 @@ impl Kind for Noise {
         centroids::check_columns(public)
     }
 
-    async fn judge_alone(
-        &self,
-        run: &Run<'_>,
-        out: &Path,
-        public: &PublicRecord,
-        models: &[Requirement],
-    ) -> Result<(Judged, bool)> {
-        let mechanism = check::mechanism_of(public, models)?;
-        let table = RecordedTable::open(run, out, public, models)?;
+    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+        let mechanism = check::mechanism_of(folder.public, folder.models)?;
+        let table = RecordedTable::open(run, folder)?;
         check_shown(&table.written, &mechanism, run.stop).await?;
         table.judge_texts(run).await
     }

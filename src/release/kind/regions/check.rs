@@ -13,7 +13,7 @@ use crate::release::released_labels::released_labels;
 /// Checks that columns with regions are text, and that their values have a type.
 ///
 /// # Errors
-/// An unmet error that names the column whose type is not that of its regions, or of which kanon writes no such columns.
+/// An unmet error that names the column, when its type does not fit its regions or kanon would not write it in these columns.
 pub(super) fn check_columns(public: &PublicRecord) -> Result<()> {
     for column in public.quasi() {
         let wrong = || refused(format!("the record contradicts itself on what `{}` shows", column.name));

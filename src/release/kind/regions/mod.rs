@@ -5,7 +5,6 @@ mod check;
 mod earlier;
 mod text;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, StringArray, UInt32Array};
@@ -25,7 +24,6 @@ use crate::input::Loaded;
 use crate::measure::granularity;
 use crate::measure::utility::Utility;
 use crate::method::{Candidate, Recoding};
-use crate::model::Requirement;
 use crate::policy::{Policy, Quasi};
 use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
@@ -34,9 +32,11 @@ use crate::release::kind::classes::{
     AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, order_of_labels,
     planned_rows, written,
 };
-use crate::release::kind::measure::{Measured, applicable_losses};
+use crate::release::kind::measure::{Measured, Searched, applicable_losses};
 use crate::release::kind::recorded_table::RecordedTable;
-use crate::release::kind::{Content, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, wrong_recoding};
+use crate::release::kind::{
+    Content, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, wrong_recoding,
+};
 use crate::release::publish::record::{
     CentroidColumn, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions as Shows,
     RegionsRecord,
@@ -55,14 +55,8 @@ impl Kind for Regions {
         Ok(vec![schema(policy, input)?])
     }
 
-    fn measure(
-        &self,
-        policy: &Policy,
-        classes: &ClassTable,
-        found: &Candidate,
-        with_utility: bool,
-    ) -> Result<Measured> {
-        measured(policy, classes, found, with_utility, "each class shows regions of its own")
+    fn measure(&self, searched: &Searched<'_>, with_utility: bool) -> Result<Measured> {
+        measured(searched, with_utility, "each class shows regions of its own")
     }
 
     fn apply_again(
@@ -87,15 +81,10 @@ impl Kind for Regions {
         check::check_columns(public)
     }
 
-    async fn judge_alone(
-        &self,
-        run: &Run<'_>,
-        out: &Path,
-        public: &PublicRecord,
-        models: &[Requirement],
-    ) -> Result<(Judged, bool)> {
-        let table = RecordedTable::open(run, out, public, models)?;
-        for region in public.columns().filter_map(|column| public.recoding.region(&column.name)) {
+    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+        let table = RecordedTable::open(run, folder)?;
+        for region in folder.public.columns().filter_map(|column| folder.public.recoding.region(&column.name))
+        {
             check::check_canonical(region, &table.output).await?;
         }
         table.judge_texts(run).await
@@ -106,13 +95,8 @@ impl Kind for Regions {
 ///
 /// # Errors
 /// A data error when memory runs out.
-pub(super) fn measured(
-    policy: &Policy,
-    classes: &ClassTable,
-    found: &Candidate,
-    with_utility: bool,
-    what: &str,
-) -> Result<Measured> {
+pub(super) fn measured(searched: &Searched<'_>, with_utility: bool, what: &str) -> Result<Measured> {
+    let &Searched { policy, classes, found } = searched;
     let Recoding::Classes(released) = &found.recoding else { return Err(wrong_recoding()) };
     let merged = classes.merge(released)?;
     let evaluated = EvaluatedPartition::new(classes, released, &merged, &policy.requirements)?;
