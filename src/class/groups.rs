@@ -1,5 +1,8 @@
 //! Groups: the recoding of Anatomy, which separates quasi-identifiers from sensitive values instead
 //! of coarsening them.
+//!
+//! Groups are a function of how often each sensitive value occurs, so they are the same under any key by which
+//! rows are dealt. Values are known by their rank, because the class table has their counts and not the values.
 
 use super::{ClassTable, Held, too_many_classes};
 use crate::decimal::ratio;

@@ -1,5 +1,9 @@
 //! The individuals of classes. An individual can have many rows, in one class or in several, so
 //! sizes are not added but counted again after every roll-up.
+//!
+//! A roll-up joins the lists of the classes that it merges and drops repeated numbers, with one array that
+//! remembers in which class each number was seen last. Loss measures go on counting rows: the search bounds
+//! losses with the most rows that the individuals who may be suppressed can have.
 
 use std::sync::Arc;
 

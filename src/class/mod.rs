@@ -5,6 +5,12 @@
 //! [`ClassTable::roll_up`] makes a node's [`Classes`] from those of a finer node: it maps codes to
 //! codes and merges classes that become equal. [`ClassTable::merge`] makes those of
 //! [`ReleasedClasses`], which need not show levels.
+//!
+//! Methods see this table and no rows, because the loss and the models of a node depend on nothing else: the
+//! distinct tuples, their sizes and, where a model or a measure looks at sensitive columns, how often each
+//! value occurs with each tuple. Each hierarchy is evaluated once per distinct value of its column. Codes are
+//! in the order of the values (numbers as numbers, dates as dates, a hierarchy file depth first), also where
+//! the labels are text, so a median or an interval of codes is a median or an interval of values.
 
 mod base_classes;
 mod builder;

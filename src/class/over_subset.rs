@@ -1,5 +1,16 @@
 //! Requirements over a subset of the quasi-identifiers: the kept classes that show the same in
 //! these columns are judged together, as one joined class.
+//!
+//! A joined class is the union of several classes over all quasi-identifiers, so no class can be judged alone.
+//! For models that survive any merging the rounds end with the largest possible result; for others the result
+//! depends only on the order of the requirements. The merge of the roll-up counts joined classes, so an
+//! individual in several classes counts once. The value of a joined class over all rows bounds every node
+//! below, as that of a class does, so the searches prune by it and know nothing else. Methods that partition
+//! require the model of each class by itself, which is stricter than the policy.
+//!
+//! Only models of sizes and of sensitive values can be required so: a model that compares with the input would
+//! need a second notion of the released rows, and population and table models define their own classes. Such a
+//! requirement never counts as protection of a column.
 
 use super::evaluated_classes::Verdict;
 use super::roll_up::merge_by_number;

@@ -1,5 +1,11 @@
 //! The population that the individuals of a table were taken from: how many of its individuals
 //! share the labels of each class.
+//!
+//! The population is grouped into a class table of its own, which is rolled up to the levels of each node. Its
+//! labels are found among the input's by their text, once per column and level, so the leaves, losses and codes
+//! of the input do not depend on it. Only full-domain generalization can be judged: regions may overlap, and
+//! then a person of the population belongs to several. Each evaluated node rolls the population up from its
+//! base classes, which costs as much as the population is large; nothing of it is cached yet.
 
 use std::collections::HashMap;
 

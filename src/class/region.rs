@@ -1,4 +1,8 @@
 //! Regions: what a released class shows in one column, where classes need not share a level.
+//!
+//! A region has a canonical form, and only this form has its text. So two laws hold: a text that was written is
+//! read as the same region, and a text covers the values of its region and no others. Columns of numbers and
+//! dates show intervals and never labels, because the label of a decade would read as a year.
 
 use std::collections::HashMap;
 

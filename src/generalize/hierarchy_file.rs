@@ -1,4 +1,7 @@
 //! Hierarchy files: tables of texts from CSV or from record batches, checked to be trees.
+//!
+//! A private record keeps a file from Parquet as CSV, too: the record holds texts, and `kanon verify --input`
+//! must not need the file.
 
 use std::cmp::Ordering;
 use std::io::Read;

@@ -5,6 +5,10 @@
 //! over generalizers (policy keys, SQL functions `generalize_<name>`, `kanon list`, the laws) loops
 //! over that table.
 //!
+//! A [`clip`] belongs to level 0. Everything counts from level 0 (leaves, base classes, entropy), so level 0 is
+//! the value after the clip, and every other level cuts its own intervals at the ends. A composition of
+//! functions would give `[80,100)` where `[80,90)` and `>=90` are meant.
+//!
 //! Every generalizer keeps these promises, which `tests/it/laws.rs` attacks:
 //! - NULL in, NULL out (only the top level, [`suppress`], maps NULL to its one label);
 //! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::generalize_value`] agree
@@ -142,7 +146,8 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     }
 
     /// Returns the same function with labels padded so that the labels of `released` (results of
-    /// this level) sort as text like the values; `None` if labels are not padded.
+    /// this level) sort as text like the values; `None` if labels are not padded. The width comes from the
+    /// kept classes alone: that of all labels would tell the magnitude of a suppressed outlier.
     fn with_label_width(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
         None
     }

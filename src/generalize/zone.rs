@@ -3,6 +3,8 @@
 //! Clock changes at midnight make days without a midnight (the first moment is then the change
 //! itself), days with two midnights (the earlier one counts) and days that a place skipped. Zone
 //! names need arrow's feature `chrono-tz`.
+//!
+//! The columnar way asks for the offset of a moment, the naive way which moment shows a local time.
 
 use arrow::array::timezone::Tz;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};

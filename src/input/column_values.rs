@@ -1,4 +1,9 @@
 //! The distinct values of one column of an input, and the hierarchy of a rule over them.
+//!
+//! The file is for `hierarchy = { file = "..." }`, under which CSV columns are text: `07` and `7` are two
+//! values there, and one number for the rule. So the rule reads numbers, and each cell gets a row of its own.
+//! Distinct values come from a GROUP BY and a sort, which spill; the rows are held, and their memory is taken
+//! from the pool.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Date columns replaced by the days since the date in another column.
+//! Date columns replaced by the days since the date in another column, when the table is opened: profile, apply and
+//! verify then see an ordinary integer column.
 
 use std::collections::BTreeMap;
 

@@ -5,6 +5,10 @@
 //! for numbers, a query may look at codes: one cell such as 01067 keeps the column text, and so do words such as NaN
 //! without a number among them, cells that could be one number though they differ (`1.10`, `1.1`), and fractions of a second that
 //! a moment cannot hold.
+//!
+//! A sample of rows would make a number of 1067 until 01067 comes, and a later word NULL. So one pass tries all
+//! types on each column until only text is left, by the patterns and casts that release and verification agree
+//! on. A value that is read in another form than was found fails the query.
 
 use std::sync::Arc;
 

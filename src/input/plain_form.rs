@@ -1,5 +1,11 @@
 //! Cells that write dates and numbers in the forms of `[input]`, brought into the plain forms that
 //! are then typed.
+//!
+//! The engine reads UTF-8, ISO dates and decimal points. `[input]` names the forms of a file, and two steps
+//! bring them into these: `utf8_copies.rs` copies a file in another encoding, and this file rewrites the cells
+//! of columns that a hierarchy needs as dates or numbers. Everything behind them sees the usual forms. The
+//! cells are read twice, by `policy/cell_forms.rs` for a release and by `plain_values.rs` for its verification;
+//! the first is strict, so that a cell in another form is refused and never another number.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Arrow files and streams: their schema, and a check of every length before the engine reads them.
-//! Arrow's reader allocates as much as a damaged length demands, which ends the process.
+//! Arrow's reader allocates as much as a damaged length demands, which ends the process. So every length is
+//! compared with the file's, and each batch is decoded once where a panic is caught.
 //!
 //! A stream is a sequence of messages; a file is a stream whose footer lists its messages as
 //! blocks:

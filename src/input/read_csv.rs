@@ -1,5 +1,7 @@
 //! CSV files before the engine reads them: their columns, and a check of every line, so that an
 //! error can name it.
+//!
+//! The engine's errors quote cells and name no file, and it drops empty lines.
 
 use std::collections::HashSet;
 use std::fs::File;

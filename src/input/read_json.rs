@@ -5,6 +5,8 @@
 //! which their keys first appear. Whole numbers are `Int64` (`UInt64` if they need it); a column
 //! with any fraction is `Float64`; a column of nothing but nulls has no type (`Null`). A key that
 //! ever holds a list or an object is a nested column, which can only be dropped.
+//!
+//! The engine would find the columns in the first rows only, and its errors quote cells and name no file.
 
 use std::collections::HashMap;
 use std::fmt;

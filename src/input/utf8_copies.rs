@@ -2,6 +2,9 @@
 //!
 //! They lie in a folder of the run under the system's folder for temporary files, which only the
 //! owner may read, and go with the input and the queries over it.
+//!
+//! A query may outlive the input that it reads, so the rows of a copy hold it. Standard input is read by
+//! commands only, which keep it to their end.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -11,7 +11,8 @@
 //! ```
 //! A label with another meaning, such as a region of towns, names no value that the reader knows,
 //! so it covers none. An attack that reads texts may therefore miss classes that hold a value; it
-//! finds none that does not name it.
+//! finds none that does not name it. It misses classes, never rows of a class, so fewer matches than k cannot come
+//! of it; the output says which columns were read so.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

@@ -4,6 +4,11 @@
 //! ([`LOSSES`]); a [`RiskMeasure`] rates a set of classes by how easily an individual is found
 //! ([`RISKS`]). Losses count rows and are computed from integers summed in a
 //! fixed order, so a loss has the same bits whatever the number of threads.
+//!
+//! Losses that rate levels have no [`Loss`] for other recodings: the heights, the precision,
+//! `discernibility_star`, which reads the failing classes, and the entropy, which reads the labels that
+//! suppressed rows would have had. For all others one law holds: a node that is expressed as released classes
+//! keeps and loses the same, to the bit.
 
 pub mod average_class_size;
 pub mod classification_metric;

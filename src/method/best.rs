@@ -6,6 +6,10 @@
 //! = "cuts"` it shows these labels. After that come the methods whose classes show regions of their
 //! own, with every choice that their parameters allow. Candidates of equal loss stay in this order.
 //!
+//! A method whose releases show centroids, noise or groups is left out, because every candidate needs the same
+//! schema. All candidates are rated by the regions that they show. [`compare`], behind
+//! `kanon search --compare`, tries the other methods, too, and shows a node as levels.
+//!
 //! # Contract
 //! The loss is at most that of any method tried that makes classes of its own, and is not proven
 //! best. A node of the lattice loses at most as much by regions as by its labels, but for columns

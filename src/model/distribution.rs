@@ -1,5 +1,21 @@
 //! How often each value of a sensitive column occurs in the whole input: what models of
 //! distributions compare a class with.
+//!
+//! A class carries its distribution ([`Class::input`](super::Class::input)). In a search the class table counts
+//! it once; `kanon check` and the verification count it by a GROUP BY before they look at the classes; in SQL
+//! it is that of the group. The comparison with the input would tell something about suppressed rows, so the
+//! public record has the value that the released rows reach when they are compared with one another. That may
+//! be more than the policy requires, and without the input it is the only thing that `kanon verify` counts
+//! again; where individuals are counted, it cannot count it and repeats the record. The private record has the
+//! value against the input.
+//!
+//! No other place knows a model of distributions: it says that it needs one ([`Needs`](super::Needs)) and which
+//! values the released rows alone can show
+//! ([`may_reach_among_released`](super::ClassModel::may_reach_among_released)).
+//!
+//! Values are numbered in their order, NULL first: the class table's codes are ranks, the verification sorts
+//! the distinct values before it numbers them, and SQL ranks the bytes of Arrow's row format, which compare as
+//! the values do. So `t_closeness_ordered` sees the same order everywhere.
 
 use super::{Counted, ValueCount};
 

@@ -4,6 +4,12 @@
 //! class it needs, computes one [`Quantity`] from them and decides whether the class holds. Its
 //! behaviour when classes merge ([`Merge`]) tells a method which nodes it may skip; the laws in
 //! `tests/` attack that claim.
+//!
+//! A table model ([`Needs::Table`]) judges the kept classes together. Every class by itself holds for it; after
+//! the failing classes of other models are suppressed, the sizes of the kept ones decide
+//! ([`ClassModel::table_value`]). `EvaluatedClasses::is_anonymous` alone knows both conditions of a search: no
+//! more is suppressed than allowed, and every table model holds. `delta_presence` judges classes and, with a
+//! lower bound above 0, the table too.
 
 pub mod alpha_k_anonymity;
 pub mod average_risk;

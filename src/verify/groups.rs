@@ -11,6 +11,8 @@
 //! quasi    GROUP BY group                          the same rows and hash sums?
 //! values   ORDER BY group                          each group as large, each model holds?
 //! ```
+//!
+//! The dealing and this file share [`DealingKey`], the definition of the two orders, and nothing else.
 
 use std::hash::Hasher;
 use std::sync::Arc;

@@ -1,6 +1,9 @@
 //! The groups of each class, brought together: from `GROUP BY labels, sensitive values, individual`
 //! to classes with the counts of their values and their distinct individuals, by a spilling sort on
 //! two hashes of the labels under a random key.
+//!
+//! Individuals are counted in the input by hashes under random keys. The judge holds only a number, the
+//! smallest class and whether a row is suppressed for each of them, in memory of the engine's pool.
 
 use std::sync::Arc;
 

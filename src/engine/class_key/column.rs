@@ -1,4 +1,7 @@
 //! What the values of a column add to the two sums of a [class key](super).
+//!
+//! A key is a sum over the columns, so the contribution of a value is computed apart from its rows: for a
+//! dictionary once per entry, for all batches that share the dictionary.
 
 use std::hash::Hasher;
 use std::sync::Arc;

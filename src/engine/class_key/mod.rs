@@ -12,6 +12,10 @@
 //! A value key is the same hash of one column, used for sensitive texts and for texts that name
 //! individuals where they are only compared for equality. It is NULL where the column is.
 //!
+//! One key is also a twentieth of the memory. Where labels are needed (`classes`, a release and the
+//! verification of its classes) nothing is hashed so. The seed stands in the plan of a query as two literals,
+//! and so travels to other workers.
+//!
 //! # Limits
 //! - The bound is computational. The coefficients and the hashes of long values are SipHash-1-3 of
 //!   one 128-bit seed, so the bound holds if SipHash is indistinguishable from a random function.

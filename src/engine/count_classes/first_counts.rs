@@ -5,6 +5,9 @@
 //! over. It stays if it removes many more repetitions; if not (the rows of a class lie side by side, or the
 //! classes are too many), the small table, which costs less, returns for good. Where nearly no row meets
 //! another one of its class, there is none.
+//!
+//! The places of several rows in the larger table are read before the first of these rows is added, so that
+//! their cache misses overlap.
 
 use std::sync::Arc;
 

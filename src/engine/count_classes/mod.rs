@@ -13,6 +13,12 @@
 //! Parts are ranges of class keys. So the rows can be returned in the order of the classes for little: a GROUP BY
 //! of the classes above needs no table of them, and a sort by the class is left out.
 //!
+//! Where most rows are groups of their own, each of the three places in the engine's table is a miss of the
+//! cache. Groupings by an outer group, by texts whose values are read, and by floats stay with the engine. The
+//! operator holds the engine's `AggregateExec`, and other rules see only that and, if it has one, its order. A
+//! worker that does not know the operator counts with the engine's GROUP BY instead; for its sake sorts are
+//! left out in the sessions of our commands only. `benches/README.md` lists what was measured and not kept.
+//!
 //! # Contract
 //! The rule changes only a GROUP BY by one class key and at most [`MOST_VALUES`] columns of fixed width
 //! (numbers except floats, dates, times, keys) that counts rows or nothing, and a sort of its rows by the class. Each half

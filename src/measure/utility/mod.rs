@@ -25,6 +25,10 @@
 //!   input. Those that count fewer than 0.1 % of the rows are left out. `median_relative_error` is
 //!   the median of `|released - true| / true`.
 //!
+//! The figures are computed from the class table and the kept classes, never from rows. A full-domain release
+//! must not take longer for them, so where a region is that of one value, counts of combinations are indexed by
+//! codes instead of sorted.
+//!
 //! # Contract
 //! Shares are in 0..=1, changes in the units above, all with six decimals. A figure that does not
 //! exist is absent: those of numbers for columns that hold an infinity or NaN, means without a

@@ -15,6 +15,9 @@
 //! ```
 //! The intervals partition the undecided nodes, so a search may stop at any time and report the
 //! least loss that is still possible.
+//!
+//! The search does not tag nodes ahead as Flash does: the loss need not be monotone, models need only say how
+//! they survive merging, and a search that stops early leaves a bound.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,4 +1,8 @@
 //! Evaluates nodes, each once, several at a time, from the fewest known classes below them.
+//!
+//! A roll-up stops as soon as more classes appear than can be kept or suppressed. From 50,000 base classes on,
+//! four nodes are evaluated at a time, whatever the number of threads, so that every machine evaluates the same
+//! nodes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;

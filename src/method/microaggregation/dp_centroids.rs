@@ -7,6 +7,11 @@
 //! most one row and gains at most one. Noise with the scale that this takes is added to the sums; the larger
 //! k is, the less of it is left in a mean.
 //!
+//! Clusters are cut from an order of rows, so rows with the same values can be in two of them. A map of base
+//! classes to classes cannot say that, and none is needed: no column is released as it is, so no released row
+//! is joined with a row of the input. The method returns sums ([`Clusters`], a variant of `Recoding` of their
+//! own), from which `release/kind/noise` makes rows.
+//!
 //! # Contract
 //! The release is ε-differentially private: whatever an attacker knows, replacing one individual's row by any
 //! other changes the probability of any release by a factor of at most `exp(epsilon)`; for an attacker who

@@ -4,6 +4,12 @@
 //! Each file is a way to find such classes. They share the space in which rows are near
 //! (`points.rs`), and what comes after: the centroids, and the loss.
 //!
+//! The classes are [`ReleasedClasses`] that show centroids, and no variant of
+//! `Recoding` of their own: they have regions as well, which say how far the rows of a class are from one
+//! another. So losses, models, the assignment and the comparison of methods work without a change. The method's
+//! kind (`ReleaseKind`) answers for the differences: the types of the columns, the record, and the demands of a
+//! verification. Classes whose centroids have the same texts are one.
+//!
 //! # Contract
 //! All rows together must satisfy every requirement; otherwise nothing is found. Every class
 //! satisfies every requirement. Base classes that fit into no class are suppressed; if those are too

@@ -12,7 +12,8 @@
 //! That is repeated until nothing changes, at most 30 times. The sum of squares falls with each step. If
 //! `mdav` places every row, the result with the lesser sum is taken, so it is never greater than that of
 //! `mdav`; otherwise the one that places all rows. Deviations from the paper: it begins with random
-//! classes, which would be others each time; more than 8,192 base classes are cut into parts first.
+//! classes, which would be others each time, and either start alone lost more on some of the generated
+//! tables; more than 8,192 base classes are cut into parts first.
 
 use super::cut::{InTwo, in_two};
 use super::mdav::mdav;

@@ -1,4 +1,7 @@
 //! Cells: the values that the cuts leave to a part, whether or not its base classes have them.
+//!
+//! Under `ends = "cuts"` a class shows its cell. Where no cut was made, a cell shows no end; then NULL and NaN
+//! are in it, too, whether or not the class has them.
 
 use std::sync::Arc;
 

@@ -9,6 +9,9 @@
 //! column that splits a class little leaves it large enough to reveal others. It ends when no class
 //! can reveal a column.
 //!
+//! The other way round, suppressing the least important columns until a class holds, was tried and not kept: it
+//! left scattered outliers, and lost 0.35 instead of 0.24 on Adult (k = 5), more than for k = 10.
+//!
 //! # Contract
 //! All rows together must satisfy every requirement; otherwise nothing is found, whatever the
 //! suppression limit. A class shows in each column one value or `*`, which is everything and

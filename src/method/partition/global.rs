@@ -7,6 +7,10 @@
 //! combination that loses least is taken, of equal ones the finest. If none is left, because classes
 //! that show the same are one and fail, all rows are one class, where the levels allow it.
 //!
+//! No method knows of these columns. It gets each group as a table in which they weigh nothing, and afterwards
+//! the region of the label replaces the method's choice there. So every method has the key, a new one too, and
+//! a `min_level` of labels can hold.
+//!
 //! # Contract
 //! A value of such a column shows the same text in every class: the label of its level, or, where
 //! the column shows intervals, the interval around the released values that have this label, the

@@ -1,5 +1,8 @@
 //! Methods that partition the base classes into classes of their own, so that values of a column
 //! need not share a level.
+//!
+//! A method here returns sets of base classes, with the regions that they show where these are not the finest
+//! ones around their values. `found` makes a released class of each set and one candidate of all classes.
 
 mod cell;
 pub mod cells;

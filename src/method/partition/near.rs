@@ -1,5 +1,7 @@
 //! Which base classes are near one another: those at neighbouring places when all are sorted by
 //! their columns, each time beginning with another column.
+//!
+//! A comparison of all pairs would take a time that grows with the square of the base classes.
 
 use crate::class::{ClassTable, Held};
 use crate::error::Result;

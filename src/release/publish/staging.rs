@@ -2,7 +2,8 @@
 //! all.
 //!
 //! `.NAME.kanon-work` (mode 0700, same file system as OUT) holds the staged release, its private
-//! record and the engine's spill files. Its lock distinguishes a running run from a killed one.
+//! record and the engine's spill files. They lie beside OUT because a rename is atomic only within a file
+//! system. Its lock distinguishes a running run from a killed one.
 //!
 //! # What a killed run leaves
 //!

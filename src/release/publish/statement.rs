@@ -1,8 +1,9 @@
 //! The publisher's statement in the public record: promises of the policy that the rows cannot show.
 //!
-//! The statement follows from the policy and the names of the input's columns, never from rows.
-//! Only the date is the publisher's own. `kanon verify` compares the statement with the policy if
-//! it has one; otherwise it checks that kanon could have written it.
+//! The statement follows from the policy and the names of the input's columns, never from rows. So it
+//! names the method of the policy, not the one that won. Only the date is the publisher's own, because a
+//! clock would change the bytes. `kanon verify` compares the statement with the policy if it has one;
+//! otherwise it checks that kanon could have written it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

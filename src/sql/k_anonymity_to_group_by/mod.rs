@@ -15,6 +15,22 @@
 //! has the classes, and L2 is not needed. Risk measures over individuals look at each individual's
 //! smallest class and have a plan of their own (`individuals.rs`).
 //!
+//! A rule sees only plans of its session, and leaves a plan that it does not understand as it is, so every
+//! measure is a true aggregate as well. Both ask the model's own `value`, class by class: a model stays one
+//! file. In the upper layers internal functions do that. They are registered, because a plan that was rewritten
+//! here may run elsewhere:
+//!
+//! | function | looks at | the layer below has, of each class |
+//! |---|---|---|
+//! | `<model>_of_sizes` | sizes, all classes together | `count` |
+//! | `<risk>_of_individuals` | the size of each individual's smallest class | `min` of the sizes |
+//! | `<model>_of_counts` | the counts of one class | `sum`, and `array_agg` of the counts; or `count` and `max`, if the model `reads_extremes_only` |
+//! | `compared_of_classes` | the values and counts of all classes, once for all models that read them | `array_agg` of value, individual, count |
+//! | `<model>_of_class` | one class, where individuals are counted | the class and its counts per individual and value |
+//!
+//! The values of a class are different rows below, so nothing there needs a table of its own; the engine's
+//! aggregates append.
+//!
 //! # Contract
 //! The result is the accumulator's ([`udaf`](super::udaf)), and the rule raises no error where the
 //! accumulator has a result. An `Aggregate` is rewritten if all its measures look at constants,

@@ -1,5 +1,10 @@
 //! `anonymize(table, policy)`: returns the rows that a release of the table would have.
 //!
+//! The rows that leave must be the rows that were counted. A plan that runs twice would count one set of rows
+//! and give another where the input changed in between, so the rows of the last sort go to the spill file, the
+//! verification reads that file and the input anew, and then the file is streamed. The table is checked when
+//! the query is planned; the verification refuses rows that differ all the same.
+//!
 //! # Contract
 //! The policy is read when the query is planned; its digest stands in the plan. When the query
 //! runs, the table is profiled, searched, recoded and verified by the pipeline of `kanon release`;

@@ -6,6 +6,11 @@
 //! the session with the same name takes precedence. `classes`, `risk` and `link` become ordinary
 //! plans; `lattice` and `anonymize` become one operator that searches when it is executed, never
 //! for EXPLAIN.
+//!
+//! They are relation planners, because the engine's `TableFunctionImpl` knows constants only: no CTE, no
+//! subquery, no name of an argument, and a table's name in a text is never resolved. A relation planner sees
+//! the syntax. Names that the query mentions nowhere else are looked up in the session's catalogs, on a thread
+//! of its own, because planning is not asynchronous and a catalog is.
 
 mod arguments;
 mod distinct_counts;

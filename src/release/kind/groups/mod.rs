@@ -3,6 +3,15 @@
 //!
 //! Rows are dealt to the groups by a hash under a random key (`deal.rs`). Both tables are plans over the
 //! rows with their groups (`tables.rs`), and the verification reads them again (`alone.rs` judges a folder without its input).
+//!
+//! The key is random, so two releases of one input are not the same bytes; under one key they are. The private
+//! record holds the key and no assignment: the table of sensitive values and the key say where every row of the
+//! input belongs.
+//!
+//! Risks in the record are those of exact quasi-identifiers, because presence is not protected. The bound on
+//! the sensitive values (`l`) is a part of the recoding, beside the models: it is stronger than distinct
+//! l-diversity, and is judged by itself. Insensitive columns are left out: beside exact quasi-identifiers they
+//! would be known of everybody.
 
 mod alone;
 mod deal;

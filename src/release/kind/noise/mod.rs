@@ -1,7 +1,9 @@
 //! Releases of a method that adds noise: the clusters' means with noise.
 //!
 //! No row of the input is written: each row of a cluster shows its means, and only the number of rows comes
-//! from the input.
+//! from the input. Noise is drawn by a random key, which the private record holds, so two releases of one input
+//! are not the same bytes. `Centroid::NoisyMean` is a centroid for the schema, the record and the readers of a
+//! release, for which only the `noise` of a column differs.
 
 mod check;
 

@@ -6,6 +6,11 @@
 //! are suppressed if there is none. A class shows what it showed, but for an end at the least or
 //! the greatest of the new released values, which is written open as in every release. Of classes
 //! that hold the same values among the new rows only one is left.
+//!
+//! Texts stay the same because classes carry the labels of the earlier release
+//! (`ReleasedClasses::with_labels`); the verification accepts them, because an interval may be wider than its
+//! class's values. Regions that were drawn around values leave gaps, in which new combinations are suppressed;
+//! `ends = "cuts"` and levels leave none.
 
 use std::collections::HashMap;
 use std::sync::Arc;
