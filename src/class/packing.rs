@@ -1,7 +1,7 @@
 //! Packed keys: the codes of one class in as few 64-bit words as its columns need.
 //!
-//! Classes lie in the order of their keys. The column with the most values stands lowest, so that a roll-up
-//! touches again what it has just touched.
+//! Classes are stored in the order of their keys. The column with the most values takes the lowest bits, so that a
+//! roll-up reads memory that it has just read.
 
 /// The position of each column's code in a key, the column with the most values lowest. A code
 /// never straddles two words. Levels above 0 have at most as many labels as level 0, so one layout

@@ -147,7 +147,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
 
     /// Returns the same function with labels padded so that the labels of `released` (results of
     /// this level) sort as text like the values; `None` if labels are not padded. The width comes from the
-    /// kept classes alone: that of all labels would tell the magnitude of a suppressed outlier.
+    /// kept classes alone: the width of all labels would reveal the magnitude of a suppressed outlier.
     fn with_label_width(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
         None
     }

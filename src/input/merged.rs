@@ -9,14 +9,14 @@
 //! Rare values are joined at level 0, as a clip joins outliers: then no label, set or assignment can name one,
 //! whatever the method. Losses and figures count the values of the input all the same:
 //! `class/encoded_column.rs` counts the leaves below a label of level 0, and `class/value_classes.rs` keeps the
-//! base classes by value for the figures. A rare value never decides the label of the others. The label of a
-//! run says less than the set of its values, all of which are frequent; so classes that show regions show sets,
-//! and only level 0 matters to them.
+//! base classes by value for the figures. A rare value never decides the label of the others. Every
+//! value below a label is frequent, and a set of values is finer than the label above it. So classes that show
+//! regions show sets, and only level 0 matters to them.
 //!
 //! The verification makes the tree anew and refuses a record with another one; besides,
 //! `verify/merged_values.rs` reads the rows one by one and refuses a tree that lists a value with too few
 //! holders, in SQL as well. Under `--recoding` a run that has lost an end is named after the one it has now, so
-//! its label says nothing but which values join; a tree with other labels is refused.
+//! its label reveals only which values join; a tree with other labels is refused.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Makes an attacker's column comparable with the table: generalized according to a release's
 //! record, and in one form where the types of both sides differ.
 //!
-//! If a record stated a coarser level than the rows have, every attack would find nobody. So released values
+//! A record that stated a coarser level than the rows show would hide every match. So released values
 //! must be labels of the recorded level, and a column recorded as suppressed must have one value. Levels come
 //! from the policy where one is at hand, else from their descriptors; a descriptor that differs from that of
 //! the level restored from it is refused. Without the policy, only the labels of a hierarchy file or of merged

@@ -3,8 +3,8 @@
 //!
 //! A class carries its distribution ([`Class::input`](super::Class::input)). In a search the class table counts
 //! it once; `kanon check` and the verification count it by a GROUP BY before they look at the classes; in SQL
-//! it is that of the group. The comparison with the input would tell something about suppressed rows, so the
-//! public record has the value that the released rows reach when they are compared with one another. That may
+//! it is the distribution of the group. A comparison with the input would reveal facts about suppressed rows, so
+//! the public record has the value that the released rows reach when they are compared with one another. That may
 //! be more than the policy requires, and without the input it is the only thing that `kanon verify` counts
 //! again; where individuals are counted, it cannot count it and repeats the record. The private record has the
 //! value against the input.

@@ -27,7 +27,7 @@ pub const TOP: &[Key] = &[
         "method",
         "how the table is recoded: a name, or a table of a name and its parameters (default `auto`)",
     ),
-    key("effort", "how long `auto` and the full-domain search look: a table of one setting"),
+    key("effort", "how long `anytime` and `best` search levels: a table of one setting"),
     key(
         "others",
         "`\"drop\"`: columns without a line under `[columns]` are left out; without it they are an error",

@@ -1,7 +1,7 @@
 //! Proposes a role for a column from its name and its facts. In doubt it proposes none. It never
 //! proposes `insensitive`, because a wrong one reveals individuals.
 //!
-//! No name and no count shows that nobody knows a column. So a column that is not recognized gets `?`, and a
+//! A column's name and its counts cannot show that attackers do not know it. So an unrecognized column gets `?`, and a
 //! policy with `?` is refused.
 
 use super::facts::{ColumnFacts, IDENTIFIES, is_time};

@@ -1,7 +1,7 @@
 //! The assignment of a recoding into regions or centroids, as the private record keeps it: what each
 //! combination of the input's quasi-identifiers shows in the release, or that its rows are suppressed.
 //!
-//! Regions of different classes may overlap, so the class of a row is data. The release writes it into the
+//! Regions of different classes may overlap, so only recorded data can say which class a row is in. The release writes it into the
 //! private record, in base64, so that publishing stays a matter of two records; the verification reads those
 //! bytes.
 //!

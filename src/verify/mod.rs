@@ -21,8 +21,8 @@
 //! released rows grouped by these columns alone.
 //!
 //! Within a class the labels are equal, so only the other released values are hashed. A sum of hashes does not
-//! depend on the order of rows. The key is made when the verification is planned, so nobody can forge rows with
-//! the right sum. The sums are plain `sum(UInt64)`, which wraps in DataFusion; a test pins that. A GROUP BY
+//! depend on the order of rows. The key is drawn when the verification is planned, so a forger cannot choose rows
+//! with the right sum. The sums are plain `sum(UInt64)`, which wraps in DataFusion; a test pins that. A GROUP BY
 //! over the UNION ALL spills, where a join of both sides would not.
 
 pub mod as_is;

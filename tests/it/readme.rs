@@ -87,6 +87,17 @@ fn the_comparison_counts_what_the_tool_lists() {
 }
 
 #[test]
+fn the_first_example_is_what_a_reader_gets() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, section) = readme.split_once("## Try it\n").unwrap();
+    let shown = blocks(section);
+    let command = shown[0].text.strip_prefix("cargo run -- ").unwrap();
+    let place = Place::new();
+    std::os::unix::fs::symlink(root().join("data"), place.path("data")).unwrap();
+    assert_eq!(place.run(command.trim_end()).exit(0).out, shown[1].text);
+}
+
+#[test]
 fn the_second_example_is_what_a_reader_gets() {
     let path = root().join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap();

@@ -23,7 +23,7 @@ use std::ops::RangeInclusive;
 
 use super::cuts::Finished;
 use super::nodes::{Node, regions};
-use super::{candidate, found, released};
+use super::{best_or_one_class, candidate, released};
 use crate::class::{ClassTable, EncodedColumn, Held, Region, Union};
 use crate::error::{Error, Result};
 use crate::generalize::Ends;
@@ -81,16 +81,7 @@ pub(in crate::method) fn search(
             *level = *range.start();
         }
     }
-    match best {
-        None => found(problem, options, Vec::new(), evaluated),
-        found => Ok(Outcome {
-            best: found.into_iter().collect(),
-            nodes: None,
-            evaluated,
-            proven: false,
-            bound: None,
-        }),
-    }
+    best_or_one_class(problem, options, best, evaluated)
 }
 
 /// Counts the combinations of levels of the global columns.

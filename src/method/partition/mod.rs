@@ -109,15 +109,21 @@ fn of_leaf(column: &EncodedColumn) -> f64 {
     column.weight() / ratio(u128::from(column.leaves()).saturating_sub(1).max(1), 1)
 }
 
-/// Returns the classes of the parts. If there are none, or too many of them fail once those that
-/// show the same are one, all rows are one class, where `options` allow every column to be
-/// suppressed.
+/// Returns the classes of the parts, or [one class](best_or_one_class) if there are none, or too many of them fail once
+/// those that show the same are one.
 fn found(problem: &Problem<'_>, options: &Options, parts: Vec<Finished>, evaluated: u64) -> Result<Outcome> {
+    let best = if parts.is_empty() { None } else { candidate(problem, released(problem.table, parts)?)? };
+    best_or_one_class(problem, options, best, evaluated)
+}
+
+/// Returns the best candidate; without one, all rows are one class, where `options` allow every column to be suppressed.
+fn best_or_one_class(
+    problem: &Problem<'_>,
+    options: &Options,
+    mut best: Option<Candidate>,
+    evaluated: u64,
+) -> Result<Outcome> {
     let table = problem.table;
-    let mut best = None;
-    if !parts.is_empty() {
-        best = candidate(problem, released(table, parts)?)?;
-    }
     let can_be_one = table
         .columns()
         .iter()

@@ -76,8 +76,8 @@ pub(super) fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -
     )))
 }
 
-/// Returns the order of classes by their labels. That of the input's codes would tell something about suppressed
-/// values: a label has the code of its least value.
+/// Returns the order of classes by their labels. The order of the input's codes would reveal facts about
+/// suppressed values, because a label has the code of its least value.
 ///
 /// # Errors
 /// An internal error if labels cannot be ordered.

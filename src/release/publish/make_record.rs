@@ -1,9 +1,9 @@
 //! Builds the two records of a run.
 //!
-//! Findings about columns released as they are that are no reason to refuse lie in the private record. The
-//! number of those who are unique on all columns together is public: where rows are counted, anybody can
-//! compute it from the files; where individuals are counted, it is the word of the publisher, like the k that
-//! was reached, because the released rows do not say whose they are.
+//! The private record holds findings about columns released as they are that do not justify a refusal. The
+//! number of individuals who are unique on all columns together is public. Where rows are counted, every reader can
+//! compute it from the files. Where individuals are counted, the publisher states it, like the reached k, because
+//! the released rows do not name their individuals.
 
 use std::collections::BTreeMap;
 

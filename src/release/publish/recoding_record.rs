@@ -1,7 +1,7 @@
 //! What a record says about the recoding.
 //!
 //! The recoding is a tagged value (`{"levels": [...]}`), so that other kinds can join it. A level's function is
-//! data (`{"generalizer": "range", "argument": ["10"]}`), of which the text in the fields of the files is made,
+//! data (`{"generalizer": "range", "argument": ["10"]}`). The text in the fields of the files is made from this data,
 //! never the other way round. A release of each format lies in `tests/fixtures`.
 
 use arrow::datatypes::DataType;

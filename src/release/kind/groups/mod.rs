@@ -11,7 +11,7 @@
 //! Risks in the record are those of exact quasi-identifiers, because presence is not protected. The bound on
 //! the sensitive values (`l`) is a part of the recoding, beside the models: it is stronger than distinct
 //! l-diversity, and is judged by itself. Insensitive columns are left out: beside exact quasi-identifiers they
-//! would be known of everybody.
+//! would be published for every individual.
 
 mod alone;
 mod deal;

@@ -83,8 +83,8 @@ impl Kind for Regions {
 
     async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
         let table = RecordedTable::open(run, folder)?;
-        for region in folder.public.columns().filter_map(|column| folder.public.recoding.region(&column.name))
-        {
+        let public = folder.public;
+        for region in public.columns().filter_map(|column| public.recoding.region(&column.name)) {
             check::check_canonical(region, &table.output).await?;
         }
         table.judge_texts(run).await
