@@ -162,8 +162,8 @@ fn search_all<'a>(
 fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
     let data = shared.join("data/adult");
     let input = Input::find(&data.join("adult.csv").to_string_lossy())?;
-    let (resources, stop) = (Resources { threads: 1, memory: 1 << 30, spill: None }, CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let resources = Resources { threads: 1, memory: 1 << 30, spill: None };
+    let run = Run { resources, ..Run::default() };
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
         let loaded = open(&run, &input, said, &Folder(data)).await?;
         let classes = release::profile_classes(&run, &loaded).await?;

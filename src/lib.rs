@@ -6,8 +6,7 @@
 //! again, from the input, by code that does not trust the search.
 //!
 //! ```
-//! use datafusion_kanon::engine::{Resources, Run};
-//! use datafusion_kanon::progress::{CancelToken, Silent};
+//! use datafusion_kanon::engine::Run;
 //! use datafusion_kanon::input::{Input, PolicySource};
 //! use datafusion_kanon::policy::{Folder, PolicySpec};
 //! use datafusion_kanon::release::{Place, release};
@@ -30,8 +29,7 @@
 //! "#;
 //! let spec = PolicySpec::parse(text)?;
 //! let source = PolicySource { spec: &spec, text, files: &Folder(".".into()) };
-//! let (resources, stop) = (Resources::default_of_machine(), CancelToken::default());
-//! let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+//! let run = Run::default();
 //!
 //! let place = Place::beside(&folder.join("patients_safe"))?;
 //! let released = release(&run, &Input::find("data/papers/patients.csv")?, &source, &place, true).await?;

@@ -38,17 +38,21 @@ impl Progress for Silent {}
 
 /// A flag shared by a run and every caller that may stop it.
 #[derive(Debug, Clone, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken {
+    flag: Arc<AtomicBool>,
+    /// The flag of the whole, where this one is of a part.
+    whole: Option<Arc<AtomicBool>>,
+}
 
 impl CancelToken {
     /// Asks the run to stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.flag.store(true, Ordering::SeqCst);
     }
 
     /// Returns whether the run was asked to stop.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        [Some(&self.flag), self.whole.as_ref()].into_iter().flatten().any(|flag| flag.load(Ordering::SeqCst))
     }
 
     /// Fails once the run was asked to stop.
@@ -57,5 +61,11 @@ impl CancelToken {
     /// [`Error::interrupted`].
     pub fn check(&self) -> Result<()> {
         if self.is_set() { Err(Error::interrupted()) } else { Ok(()) }
+    }
+
+    /// Returns the token of a part of the run, which stops with the run, and may be stopped before it.
+    #[cfg(feature = "engine")]
+    pub(crate) fn of_part(&self) -> Self {
+        Self { flag: Arc::default(), whole: Some(Arc::clone(&self.flag)) }
     }
 }

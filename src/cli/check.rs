@@ -52,7 +52,7 @@ impl Check {
         self.columns.set()
     }
 
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let mut models: Vec<Requirement> = Vec::new();
         if let Some(k) = self.k {
             // The message begins with `k: `.
@@ -93,7 +93,7 @@ impl Check {
             let of_classes = judged.iter_mut().filter(|judged| judged.requirement.is_over_all_quasi());
             of_classes.for_each(|judged| judged.add(class));
         };
-        let all = for_every_class(session, table, &names, &counted, individual, run.stop, &mut see);
+        let all = for_every_class(session, table, &names, &counted, individual, &run.stop, &mut see);
         let SeenAll { individuals, mut homogeneous } = all.await?;
         homogeneous.retain(|one| loaded.policy.preferences().all(|preference| preference != one.column));
         for judged in &mut judged {
@@ -101,7 +101,7 @@ impl Check {
             let Some(quasi) = &judged.requirement.quasi else { continue };
             let names: Vec<&str> = quasi.iter().map(String::as_str).collect();
             let mut see = |class: &SeenClass<'_>| judged.add(class);
-            for_every_class(session, table, &names, &counted, individual, run.stop, &mut see).await?;
+            for_every_class(session, table, &names, &counted, individual, &run.stop, &mut see).await?;
         }
         if classes == 0 {
             return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
@@ -161,7 +161,7 @@ impl Check {
 }
 
 /// Returns what is odd about the cells of the columns that are counted or released.
-async fn notes(run: &Run<'_>, loaded: &Loaded, counted: &[(SensitiveColumn, bool)]) -> Result<Vec<String>> {
+async fn notes(run: &Run, loaded: &Loaded, counted: &[(SensitiveColumn, bool)]) -> Result<Vec<String>> {
     let is_read = |role: Role| !matches!(role, Role::Identifier | Role::Text);
     let of_policy = loaded.policy.columns.iter().filter(|(_, role)| is_read(*role));
     let mut looked: Vec<ColumnToCheck> = of_policy

@@ -34,7 +34,7 @@ pub(crate) struct Explain {
 
 impl Explain {
     #[allow(clippy::unused_async, reason = "as the other commands")]
-    pub(super) async fn run(self, _run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(self, _run: &Run) -> Result<Done> {
         let out = local_path(&self.out)?;
         let record = PublicRecord::read(&out)?;
         let labels = labels_for_all(&out, &record);

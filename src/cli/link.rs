@@ -85,7 +85,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let open = |path: &Path| PolicyFile::open(path, &self.set, &[&self.list, &self.table]);
         let policy = self.policy.as_deref().map(open).transpose()?;
         if self.list == STANDARD_INPUT && self.table == STANDARD_INPUT {

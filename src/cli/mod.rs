@@ -22,6 +22,7 @@ mod verify;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -292,14 +293,15 @@ fn run(cli: Cli) -> Result<Done> {
     // Programs read standard error too, as JSON.
     let prints_notices = format == Format::Text && verbosity != Verbosity::Quiet;
     let shows_progress = std::io::stderr().is_terminal() && prints_notices && !prints_itself;
-    let progress = ProgressLine::new(shows_progress, prints_notices, verbosity == Verbosity::Verbose);
+    let progress =
+        Arc::new(ProgressLine::new(shows_progress, prints_notices, verbosity == Verbosity::Verbose));
     let signals = {
         let _entered = listening.enter();
         signals(stop.clone(), !is_prompt)?
     };
     let stopped = listening.spawn(signals);
     let show_values = cli.everywhere.show_values;
-    let run = Run { resources: &resources, stop: &stop, progress: &progress, show_values };
+    let run = Run { resources, stop, progress: Arc::<ProgressLine>::clone(&progress), show_values };
     let done = on_large_stack(|| {
         runtime.block_on(async {
             tokio::select! {
@@ -319,7 +321,7 @@ fn run(cli: Cli) -> Result<Done> {
 
 async fn command(
     command: Command,
-    run: &Run<'_>,
+    run: &Run,
     format: Format,
     verbosity: Verbosity,
     listening: &Handle,

@@ -70,7 +70,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    pub(super) async fn run(mut self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run) -> Result<Done> {
         for path in [Some(&mut self.to), self.report.as_mut(), self.recoding.as_mut()].into_iter().flatten() {
             *path = local_path(&path)?;
         }

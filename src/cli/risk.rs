@@ -45,7 +45,7 @@ impl Risk {
         self.columns.set()
     }
 
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
         let input = find_table(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
@@ -130,7 +130,7 @@ impl Risk {
 
 /// Returns the classes of a table as it is; hierarchies do not matter, because columns can only be
 /// left out.
-async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
+async fn classes_as_is(run: &Run, loaded: &Loaded) -> Result<ClassTable> {
     run.progress.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(|quasi| {
         let hierarchy = Hierarchy::new(quasi.hierarchy.input_type(), Vec::new())?;

@@ -1,6 +1,7 @@
 //! `kanon search`: shows the best nodes and the loss of each.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let policy = PolicyFile::open(&self.policy, &self.set, &[&self.input])?;
         let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
@@ -74,13 +75,18 @@ impl Search {
                     policy.spec.method
                 )));
             }
-            return minimal(run, policy, &classes, &doubts);
+            return minimal(run, policy, classes, &doubts).await;
         }
         if self.compare {
-            return compare_methods(run, policy, &classes, &doubts);
+            return compare_methods(run, policy, classes, &doubts).await;
         }
         let top = self.top.into();
-        let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, top))?;
+        let apart = Arc::clone(policy);
+        let searched = run.on_own_thread(move |run| {
+            let (method, outcome) = search(run, &apart, &classes, top)?;
+            Ok((classes, method, outcome))
+        });
+        let (classes, method, outcome) = searched.await?;
 
         let objective = policy.spec.objective.doc().name;
         let searched = match outcome.nodes {
@@ -154,8 +160,14 @@ fn read(policy: &Policy, classes: &ClassTable) -> String {
 }
 
 /// Finds all minimal nodes.
-fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[String]) -> Result<Done> {
-    let (found, evaluated) = tokio::task::block_in_place(|| search_minimal(run, policy, classes))?;
+async fn minimal(run: &Run, policy: &Arc<Policy>, classes: ClassTable, doubts: &[String]) -> Result<Done> {
+    let apart = Arc::clone(policy);
+    let searched = run.on_own_thread(move |run| {
+        let (found, evaluated) = search_minimal(run, &apart, &classes)?;
+        Ok((classes, found, evaluated))
+    });
+    let (classes, found, evaluated) = searched.await?;
+    let classes = &classes;
     let nodes = policy.ranges().into_iter().fold(1u64, |n, range| n.saturating_mul(range.count() as u64));
     let mut text = format!(
         "{}search    {}, {} evaluated, {} minimal\n",
@@ -194,8 +206,19 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[Strin
 }
 
 /// Compares all methods.
-fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable, doubts: &[String]) -> Result<Done> {
-    let tried = tokio::task::block_in_place(|| compare(run, policy, classes))?;
+async fn compare_methods(
+    run: &Run,
+    policy: &Arc<Policy>,
+    classes: ClassTable,
+    doubts: &[String],
+) -> Result<Done> {
+    let apart = Arc::clone(policy);
+    let searched = run.on_own_thread(move |run| {
+        let tried = compare(run, &apart, &classes)?;
+        Ok((classes, tried))
+    });
+    let (classes, tried) = searched.await?;
+    let classes = &classes;
     let objective = policy.spec.objective.doc().name;
     let warning = policy.promises_nothing();
     let mut text = format!(

@@ -56,7 +56,7 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(self, run: &Run) -> Result<Done> {
         // `.` and `..` have no name of their own.
         let out = local_path(&self.out)?;
         let out = match out.file_name() {

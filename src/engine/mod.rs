@@ -13,7 +13,7 @@ pub(crate) mod per_dictionary;
 pub(crate) mod read_dictionaries;
 pub(crate) mod replay_table;
 mod rules;
-mod run;
+pub(crate) mod run;
 mod session;
 pub(crate) mod spilled_rows;
 pub(crate) mod temporary;

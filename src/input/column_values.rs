@@ -61,7 +61,7 @@ pub struct HierarchyOfValues {
 /// A policy error when the input lacks the column or the rule does not suit or cover its values; a
 /// data error when reading fails, or there are no values or more than [`MOST_VALUES`].
 pub async fn hierarchy_of_values(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     rule: &ColumnRule<'_>,
 ) -> Result<HierarchyOfValues> {
@@ -105,7 +105,7 @@ pub async fn hierarchy_of_values(
 /// A policy error when the input lacks the column or its values have no text form; a data error when
 /// reading fails; errors of `see`.
 pub async fn for_each_text(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     csv: &CsvOptions,
     name: &str,
@@ -128,7 +128,7 @@ pub async fn for_each_text(
 
 /// Opens one column of an input; texts of CSV and JSON files stay text.
 async fn open_column(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     csv: &CsvOptions,
     name: &str,
@@ -162,7 +162,7 @@ async fn typed_column(input: &Input, spec: &PolicySpec, name: &str, table: DataF
 
 /// Makes the hierarchy of a rule over the first column of `table`; `merge` counts the values of the input.
 async fn hierarchy_of(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     rule: &ColumnRule<'_>,
     session: &SessionContext,
@@ -174,7 +174,7 @@ async fn hierarchy_of(
         let counted = RowsToCount { session, table: &whole, rows: None };
         let schema = whole.schema().as_arrow();
         let policy =
-            merged::resolve(rule.spec, schema, rule.files, &counted, run.stop).await.map_err(at_rule)?;
+            merged::resolve(rule.spec, schema, rule.files, &counted, &run.stop).await.map_err(at_rule)?;
         let hierarchy = policy.quasi.into_iter().map(|quasi| quasi.hierarchy).next();
         return hierarchy.ok_or_else(|| Error::internal("column values: a policy without its column"));
     }
@@ -186,12 +186,7 @@ async fn hierarchy_of(
 }
 
 /// Reads the distinct rows of `table` in which the value is not NULL, in the order of the values.
-async fn distinct_values(
-    run: &Run<'_>,
-    name: &str,
-    table: &DataFrame,
-    held: &mut Held,
-) -> Result<RecordBatch> {
+async fn distinct_values(run: &Run, name: &str, table: &DataFrame, held: &mut Held) -> Result<RecordBatch> {
     let doing = "reading the values";
     let columns: Vec<Expr> = table.schema().fields().iter().map(|field| column(field.name())).collect();
     let known = table.clone().filter(column(name).is_not_null()).context(doing)?;
@@ -233,13 +228,7 @@ fn bytes_of(values: &ArrayRef) -> usize {
 
 /// Completes the error of a rule that does not cover the values: with its place and, on demand, with
 /// the values.
-fn refusal(
-    run: &Run<'_>,
-    name: &str,
-    hierarchy: &Hierarchy,
-    values: &ArrayRef,
-    error: Error,
-) -> Result<Error> {
+fn refusal(run: &Run, name: &str, hierarchy: &Hierarchy, values: &ArrayRef, error: Error) -> Result<Error> {
     let uncovered = if run.show_values { hierarchy.uncovered(values)? } else { Vec::new() };
     let shown = if uncovered.is_empty() { String::new() } else { format!(": {}", uncovered.join(", ")) };
     Ok(error.of_policy().at(place(name)).and(&shown))

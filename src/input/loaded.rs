@@ -47,14 +47,14 @@ impl Loaded {
 ///
 /// # Errors
 /// Data errors for the input, policy errors for the policy.
-pub async fn open(run: &Run<'_>, input: &Input, spec: &PolicySpec, files: &dyn Files) -> Result<Loaded> {
+pub async fn open(run: &Run, input: &Input, spec: &PolicySpec, files: &dyn Files) -> Result<Loaded> {
     open_typed(run, input, spec, files, Typing::Columnar).await
 }
 
 /// Opens the input like [`open`]; `typing` selects the code that reads texts of untyped formats and
 /// days since other dates.
 pub(crate) async fn open_typed(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     spec: &PolicySpec,
     files: &dyn Files,
@@ -74,7 +74,7 @@ pub(crate) async fn open_typed(
         Typing::Plain => plain_days_since(table, &relative)?,
     };
     let counted = RowsToCount { session: &session, table: &table, rows: None };
-    let policy = merged::resolve(spec, table.schema().as_arrow(), files, &counted, run.stop).await?;
+    let policy = merged::resolve(spec, table.schema().as_arrow(), files, &counted, &run.stop).await?;
     let of_input = (&policy, table.schema().as_arrow());
     let population = PopulationTable::open(run, &session, spec, files, of_input, typing).await?;
     Ok(Loaded { session, table, policy: Arc::new(policy), population })

@@ -32,7 +32,7 @@ impl PopulationTable {
     /// A policy error when the file is missing or lacks a quasi-identifier, a data error when it
     /// cannot be read or a column has another type than the input's.
     pub(crate) async fn open(
-        run: &Run<'_>,
+        run: &Run,
         session: &SessionContext,
         spec: &PolicySpec,
         files: &dyn Files,

@@ -141,7 +141,7 @@ impl Linked {
 /// A policy error when columns are missing or cannot be compared, an unmet error when a release
 /// does not match its record, a data error when reading fails, memory runs out or A has no
 /// individuals.
-pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
+pub async fn link(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
     let mut linked = link_on(run, attack).await?;
     if linked.matched() + linked.apart > 0 {
         return Ok(linked);
@@ -158,7 +158,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 }
 
 /// Runs an attack on given columns.
-async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
+async fn link_on(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
     let public = attack.release.map(|place| PublicRecord::read(place.out())).transpose()?;
     let private = match (attack.release, &public) {
         (Some(place), Some(public)) => place.private_record(public)?,

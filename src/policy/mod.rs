@@ -240,7 +240,7 @@ pub(crate) fn no_column(schema: &Schema, name: &str) -> Error {
 }
 
 /// A source of hierarchy files: a folder, or the copies in a private record.
-pub trait Files: Sync {
+pub trait Files: Send + Sync {
     /// Reads the text of the file that the policy calls `name`.
     ///
     /// # Errors

@@ -51,11 +51,7 @@ impl CsvFormat {
 ///
 /// # Errors
 /// A data error when a file cannot be read.
-pub(super) async fn detect_format(
-    session: &SessionContext,
-    input: &Input,
-    run: &Run<'_>,
-) -> Result<CsvFormat> {
+pub(super) async fn detect_format(session: &SessionContext, input: &Input, run: &Run) -> Result<CsvFormat> {
     let encoding = Some(utf8_copies::guess(input)?).filter(|encoding| *encoding != UTF_8);
     let mut options = CsvOptions { encoding, ..CsvOptions::default() };
     let first = first_lines(input, &options)?;
@@ -102,7 +98,7 @@ async fn find_forms(
     table: &DataFrame,
     looks: &[Look],
     has_semicolons: bool,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<(ChosenForms, HashMap<String, Doubt>)> {
     let forms = Arc::new(TriedForms::new()?);
     let of_type = async |csv_type: CsvType| -> Result<Vec<Tally>> {
@@ -155,7 +151,7 @@ struct Look {
     named_like_a_cell: bool,
 }
 
-async fn look(table: &DataFrame, run: &Run<'_>) -> Result<Vec<Look>> {
+async fn look(table: &DataFrame, run: &Run) -> Result<Vec<Look>> {
     let names: Vec<String> = table.schema().fields().iter().map(|field| field.name().clone()).collect();
     let mut looks = Vec::new();
     for some in names.chunks(AT_ONCE) {

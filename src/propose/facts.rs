@@ -113,7 +113,7 @@ impl ColumnFacts {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<ColumnFacts>> {
+pub(super) async fn read_facts(table: &DataFrame, run: &Run) -> Result<Vec<ColumnFacts>> {
     let fields: Vec<(String, DataType)> = table
         .schema()
         .fields()
@@ -136,7 +136,7 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<C
         let known = narrow(table, [fact.name.as_str()])?
             .filter(column(&fact.name).is_not_null())
             .context("counting values")?;
-        let sizes = class_sizes(&known, &[&fact.name], run.stop, "counting values").await?;
+        let sizes = class_sizes(&known, &[&fact.name], &run.stop, "counting values").await?;
         (fact.distinct, fact.is_counted) = (Some(sizes.classes()), true);
     }
     Ok(facts)

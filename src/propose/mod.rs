@@ -112,7 +112,7 @@ impl Proposal {
 ///
 /// # Errors
 /// A data error when the input cannot be read, has no rows, or memory runs out.
-pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
+pub async fn propose(run: &Run, input: &Input) -> Result<Proposal> {
     run.progress.begin(Phase::Profile, 0);
     let session = run.resources.session(counting_rules())?;
     let written = match input.format {
@@ -141,7 +141,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         let mut doubt = written.as_ref().and_then(|written| written.doubt(&column.facts.name).cloned());
         // Prefixes of postal codes are finer.
         if can_be_quasi && *named != Some(Named::Postal) {
-            let known = known_levels::find(&table, &column.facts, run.stop).await?;
+            let known = known_levels::find(&table, &column.facts, &run.stop).await?;
             let explains_all = known.as_ref().is_some_and(Levels::covers_all);
             doubt = doubt.filter(|doubt| !(explains_all && doubt.may_be_codes()));
             column.levels = known.or(column.levels.take());
@@ -154,7 +154,8 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         if let Some(doubt) = doubt {
             doubt.apply(column);
         } else if can_be_quasi && column.levels.is_none() {
-            column.levels = merge_levels::find(&session, &table, &column.facts, individual, run.stop).await?;
+            column.levels =
+                merge_levels::find(&session, &table, &column.facts, individual, &run.stop).await?;
         }
     }
 
@@ -183,14 +184,14 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     };
     let quasi = names(Proposed::Quasi, &columns);
     let quasi: Vec<&str> = quasi.iter().map(String::as_str).collect();
-    let singled_out = separation::greedy(&table, &quasi, run.stop).await?;
+    let singled_out = separation::greedy(&table, &quasi, &run.stop).await?;
     let unique_share = match quasi.as_slice() {
         [] => None,
-        all => Some(separation::unique_share(&table, all, run.stop).await?),
+        all => Some(separation::unique_share(&table, all, &run.stop).await?),
     };
     for name in names(Proposed::Undecided, &columns).iter().take(TRIED) {
         let with = [&quasi[..], &[name.as_str()]].concat();
-        let share = separation::unique_share(&table, &with, run.stop).await?;
+        let share = separation::unique_share(&table, &with, &run.stop).await?;
         if let Some(column) = columns.iter_mut().find(|column| column.facts.name == *name) {
             column.unique_share_with = Some(share);
         }
@@ -201,7 +202,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     });
     let open: Vec<&str> = open.map(|column| column.facts.name.as_str()).take(TRIED).collect();
     let undecided_together =
-        separation::together(&table, &open, (&quasi, unique_share.unwrap_or(0.0)), run.stop).await?;
+        separation::together(&table, &open, (&quasi, unique_share.unwrap_or(0.0)), &run.stop).await?;
     input.still_the_same()?;
     Ok(Proposal {
         rows,
@@ -217,7 +218,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
 }
 
 /// Notes which dates say less as days since another column's.
-async fn add_relative_dates(table: &DataFrame, columns: &mut [ProposedColumn], run: &Run<'_>) -> Result<()> {
+async fn add_relative_dates(table: &DataFrame, columns: &mut [ProposedColumn], run: &Run) -> Result<()> {
     let is_date = |column: &&ProposedColumn| {
         matches!(column.role, Proposed::Quasi | Proposed::Undecided) && is_time(&column.facts.data_type)
     };

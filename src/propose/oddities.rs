@@ -64,11 +64,7 @@ struct Oddities {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub async fn oddities(
-    table: &DataFrame,
-    columns: &[ColumnToCheck],
-    run: &Run<'_>,
-) -> Result<Vec<Vec<String>>> {
+pub async fn oddities(table: &DataFrame, columns: &[ColumnToCheck], run: &Run) -> Result<Vec<Vec<String>>> {
     let mut found = Vec::new();
     let mut counted_alone = 0;
     for some in columns.chunks(AT_ONCE) {
@@ -84,11 +80,7 @@ pub async fn oddities(
 ///
 /// # Errors
 /// Those of [`oddities`].
-pub(super) async fn respelt_individuals(
-    table: &DataFrame,
-    name: &str,
-    run: &Run<'_>,
-) -> Result<Option<String>> {
+pub(super) async fn respelt_individuals(table: &DataFrame, name: &str, run: &Run) -> Result<Option<String>> {
     let of = ColumnToCheck { name: name.to_owned(), is_individual: true };
     let found = of_some(table, &[Column::of(table, &of)?], &mut 0, run).await?;
     let respelt = found.first().map_or(0, |odd| odd.respelt);
@@ -142,7 +134,7 @@ async fn of_some(
     table: &DataFrame,
     columns: &[Column<'_>],
     counted_alone: &mut usize,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<Vec<Oddities>> {
     let mut counts = vec![count(lit(1i64)).alias("rows")];
     for (at, of) in columns.iter().enumerate() {
@@ -228,10 +220,10 @@ fn hash(value: Expr) -> Result<Expr> {
 }
 
 /// Counts the rows of each day.
-async fn by_day(table: &DataFrame, of: &Column<'_>, run: &Run<'_>) -> Result<ClassSizes> {
+async fn by_day(table: &DataFrame, of: &Column<'_>, run: &Run) -> Result<ClassSizes> {
     let days = narrow(table, [of.name])?.select(vec![of.day().alias("day")]).context(DOING)?;
     let days = days.filter(column("day").is_not_null()).context(DOING)?;
-    class_sizes(&days, &["day"], run.stop, DOING).await
+    class_sizes(&days, &["day"], &run.stop, DOING).await
 }
 
 /// Returns the rows of the most frequent day, if they are odd beside those of the median day; else 0.
@@ -275,11 +267,11 @@ fn digits(row: &RecordBatch, at: usize) -> Result<Option<[(u64, u64); 2]>> {
 }
 
 /// Counts the values that differ from another one only in their spelling, without holding them.
-async fn respelt_of_many(table: &DataFrame, of: &Column<'_>, run: &Run<'_>) -> Result<u64> {
+async fn respelt_of_many(table: &DataFrame, of: &Column<'_>, run: &Run) -> Result<u64> {
     let hashes = vec![hash(column(of.name))?.alias("value"), hash(of.respelt())?.alias("spelt")];
     let rows = narrow(table, [of.name])?.select(hashes).context(DOING)?;
     let known = rows.filter(column("value").is_not_null()).context(DOING)?;
-    let sizes = class_sizes(&known.distinct().context(DOING)?, &["spelt"], run.stop, DOING).await?;
+    let sizes = class_sizes(&known.distinct().context(DOING)?, &["spelt"], &run.stop, DOING).await?;
     Ok(sizes.individuals() - sizes.classes())
 }
 

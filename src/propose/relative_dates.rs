@@ -24,7 +24,7 @@ pub(super) async fn relative_dates<'a>(
     table: &DataFrame,
     dates: &[&'a str],
     rows: u64,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<Vec<(&'a str, &'a str)>> {
     let dates = dates.get(..COMPARED).unwrap_or(dates);
     let pairs = dates.iter().flat_map(|date| dates.iter().map(move |since| (*date, *since)));

@@ -65,7 +65,7 @@ pub(super) fn check_folders(out: &Path, tables: &[TableRecord]) -> Result<()> {
 
 /// Checks the files of a table against its schema and footer; returns whether they are what this version writes.
 pub(super) fn check_table(
-    run: &Run<'_>,
+    run: &Run,
     out: &Path,
     public: &PublicRecord,
     table: &TableRecord,
@@ -125,7 +125,7 @@ pub(super) fn check_files(
 /// # Errors
 /// An unmet error for other bytes of this version. The writer of an earlier one may have differed.
 pub(super) fn check_bytes(
-    run: &Run<'_>,
+    run: &Run,
     folder: &Path,
     files: &[FileRecord],
     schema: Schema,
@@ -135,7 +135,7 @@ pub(super) fn check_bytes(
     let schema = Arc::new(schema);
     for (number, file) in files.iter().enumerate() {
         let is_last = number + 1 == files.len();
-        match write::digest_again(&folder.join(&file.name), &schema, footer, tool, is_last, run.stop)? {
+        match write::digest_again(&folder.join(&file.name), &schema, footer, tool, is_last, &run.stop)? {
             Some(digest) if digest == file.sha256 => {}
             _ if tool != write::CREATED_BY => return Ok(false),
             Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),

@@ -25,7 +25,7 @@ const DOING: &str = "comparing the individuals with the identifiers";
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub(crate) async fn doubts(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<Vec<String>> {
+pub(crate) async fn doubts(run: &Run, loaded: &Loaded, classes: &ClassTable) -> Result<Vec<String>> {
     let mut all = of_individuals(run, loaded, classes.unowned_rows(), classes.total_rows()).await?;
     all.extend(classes.columns().iter().filter_map(of_prefixes));
     Ok(all)
@@ -37,7 +37,7 @@ pub(crate) async fn doubts(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable)
 /// # Errors
 /// A data error when reading fails or memory runs out.
 pub(crate) async fn of_individuals(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     unowned: u64,
     rows: u64,
@@ -77,7 +77,7 @@ impl IdentifierCounts {
 
 /// Returns the warning that identifiers contradict the individual column. Several identifiers that are
 /// doubtful one by one, such as a first and a last name, are judged together.
-async fn shared_identifier(run: &Run<'_>, loaded: &Loaded, individual: &str) -> Result<Option<String>> {
+async fn shared_identifier(run: &Run, loaded: &Loaded, individual: &str) -> Result<Option<String>> {
     let identifiers = suspects(loaded, individual).await?;
     let mut doubtful: Vec<(&str, IdentifierCounts)> = Vec::new();
     for name in identifiers {
@@ -154,12 +154,7 @@ async fn suspects<'a>(loaded: &'a Loaded, individual: &str) -> Result<Vec<&'a st
 }
 
 /// Counts the distinct values of `names`, and the individuals with one.
-async fn shared(
-    run: &Run<'_>,
-    table: &DataFrame,
-    names: &[&str],
-    individual: &str,
-) -> Result<IdentifierCounts> {
+async fn shared(run: &Run, table: &DataFrame, names: &[&str], individual: &str) -> Result<IdentifierCounts> {
     run.stop.check()?;
     let key = random_keys(DOING)?[0];
     let columns: Vec<Expr> = names.iter().map(|name| column(*name)).collect();
@@ -171,8 +166,8 @@ async fn shared(
     ];
     let rows = table.clone().filter(known).context(DOING)?.select(hashes).context(DOING)?;
     let pairs = rows.distinct().context(DOING)?;
-    let values = class_sizes(&pairs, &["value"], run.stop, DOING).await?;
-    let individuals = class_sizes(&pairs, &["individual"], run.stop, DOING).await?.classes();
+    let values = class_sizes(&pairs, &["value"], &run.stop, DOING).await?;
+    let individuals = class_sizes(&pairs, &["individual"], &run.stop, DOING).await?.classes();
     let of_several = values.histogram().filter(|(size, ..)| *size > 1).map(|(_, values, _)| values).sum();
     Ok(IdentifierCounts { values: values.classes(), of_several, individuals })
 }

@@ -24,7 +24,7 @@ use crate::release::search::limit;
 /// # Errors
 /// An unmet error if it does not hold for these rows, or if the record holds none; a data error when memory runs out.
 pub(super) fn apply_again(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     classes: &ClassTable,
     record: &PrivateRecord,

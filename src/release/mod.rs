@@ -41,11 +41,11 @@ use std::collections::BTreeSet;
 
 pub use publish::make_record::risks;
 pub use publish::place::Place;
-use search::unseen_values;
 #[cfg(feature = "cli")]
 pub(crate) use search::why_nothing;
 pub(crate) use search::{ask, can_be_searched};
 pub use search::{compare, limit, profile_classes, search, search_minimal};
+use search::{search_apart, unseen_values};
 #[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;
 pub use verify_folder::{Checked, check_release};
@@ -110,7 +110,7 @@ pub struct Released {
 /// # Errors
 /// Any failure; the place then stays as it was.
 pub async fn release(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     source: &PolicySource<'_>,
     place: &Place,
@@ -127,7 +127,7 @@ pub async fn release(
 /// A policy error if this kind of recoding cannot be applied to other rows; an unmet error if the recoding does not hold for the
 /// input; any other failure. The place then stays as it was.
 pub async fn release_again(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     earlier: &PrivateRecord,
     released_on: Option<String>,
@@ -170,7 +170,7 @@ fn of_changed_load(error: Error) -> Error {
 
 /// Releases by a search, or by the recoding of an `earlier` release: the stages that the [module](self) lists.
 async fn release_by(
-    run: &Run<'_>,
+    run: &Run,
     input: &Input,
     source: &PolicySource<'_>,
     earlier: Option<&PrivateRecord>,
@@ -179,7 +179,7 @@ async fn release_by(
 ) -> Result<Released> {
     let staging = Staging::begin(place, overwrite, input)?;
     let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
-    let spilling = Run { resources: &resources, ..*run };
+    let spilling = Run { resources, ..run.clone() };
 
     let loaded = open(&spilling, input, source.spec, source.files).await;
     let loaded = match earlier {
@@ -206,12 +206,16 @@ async fn release_by(
         duplicates,
     };
 
-    let (method, outcome) = tokio::task::block_in_place(|| match earlier {
-        None => search(run, policy, &classes, 1).map(|(method, outcome)| (method.to_owned(), outcome)),
-        Some(record) => {
-            Ok((record.search.method.clone(), earlier_recoding::apply_again(run, &loaded, &classes, record)?))
+    let (classes, method, outcome) = match earlier {
+        None => {
+            let (classes, method, outcome) = search_apart(run, policy, classes).await?;
+            (classes, method.to_owned(), outcome)
         }
-    })?;
+        Some(record) => {
+            let outcome = earlier_recoding::apply_again(run, &loaded, &classes, record)?;
+            (classes, record.search.method.clone(), outcome)
+        }
+    };
     let searched = search_record(policy, &method, &outcome);
     let mut notices = unseen_values(policy, &classes);
     notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));

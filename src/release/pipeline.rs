@@ -36,7 +36,7 @@ pub(super) struct VerifiedRelease {
 /// # Errors
 /// Any failure of writing or verifying; the caller must then discard what the sink took.
 pub(super) async fn write_and_verify<S: Sink>(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     classes: ClassTable,
     outcome: Outcome,
@@ -58,7 +58,7 @@ pub(super) async fn write_and_verify<S: Sink>(
 /// # Errors
 /// As [`write_and_verify`].
 pub(super) async fn carry_out<S: Sink>(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     plan: ReleasePlan,
     again: impl Future<Output = Result<Loaded>>,
@@ -75,7 +75,7 @@ pub(super) async fn carry_out<S: Sink>(
     run.progress.begin(Phase::Verify, 0);
     let again = again.await?;
     same_types(loaded.schema(), again.schema())?;
-    merged_trees::check_holders(&again.session, &again.table, &again.policy, run.stop).await?;
+    merged_trees::check_holders(&again.session, &again.table, &again.policy, &run.stop).await?;
     let written = sink.taken(&again.session)?;
     let extent = if S::IS_RECORDED { Extent::Private } else { Extent::Verdict };
     let judged = plan.content.judge.judge(run, &again, written, extent).await?;

@@ -32,7 +32,7 @@ pub async fn profile(
     quasi: Vec<QuasiColumn>,
     sensitive: Vec<SensitiveColumn>,
     individual: Option<&str>,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
     let names = quasi.iter().map(|q| q.name.clone()).chain(sensitive.iter().map(|s| s.name().to_owned()));
@@ -160,7 +160,7 @@ pub(crate) async fn of_values_grouped(
     session: &SessionContext,
     policy: &Policy,
     mut groups: SendableRecordBatchStream,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
     let quasi = policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();

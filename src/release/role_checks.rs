@@ -32,7 +32,7 @@ pub(crate) fn must_not_repeat(policy: &Policy) -> impl Iterator<Item = &str> {
 /// # Errors
 /// A policy error if an identifier repeats that [must not](must_not_repeat). A data error when
 /// reading fails.
-pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
+pub(crate) async fn each_counts_once(run: &Run, loaded: &Loaded) -> Result<()> {
     for name in must_not_repeat(&loaded.policy) {
         run.stop.check()?;
         if loaded.schema().field_with_name(name).is_ok_and(|field| field.data_type().is_nested()) {
@@ -59,7 +59,7 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
 ///
 /// # Errors
 /// As [`each_counts_once`]; a policy error if no requirement protects any individual.
-pub(super) async fn check_policy(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
+pub(super) async fn check_policy(run: &Run, loaded: &Loaded) -> Result<()> {
     if let Some(why) = loaded.policy.promises_nothing() {
         return Err(Error::policy(why));
     }
@@ -70,7 +70,7 @@ pub(super) async fn check_policy(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub(super) async fn duplicates(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<u64> {
+pub(super) async fn duplicates(run: &Run, loaded: &Loaded, classes: &ClassTable) -> Result<u64> {
     let are_quasi = |name: &str| loaded.policy.quasi_index(name).is_some();
     let is_all = loaded.schema().fields().iter().all(|field| are_quasi(field.name()));
     // Then the base classes are the distinct rows, unless a clip gives values one label.
@@ -87,7 +87,7 @@ pub(super) async fn duplicates(run: &Run<'_>, loaded: &Loaded, classes: &ClassTa
 ///
 /// # Errors
 /// A policy error that names the columns; a data error when reading fails.
-pub(super) async fn check_input(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<()> {
+pub(super) async fn check_input(run: &Run, loaded: &Loaded, classes: &ClassTable) -> Result<()> {
     let (policy, table) = (&loaded.policy, &loaded.table);
     let doing = "counting the holders of values";
     let as_is = policy.released().filter(|(_, role)| *role != Role::Quasi).map(|(name, _)| name);
@@ -105,7 +105,7 @@ pub(super) async fn check_input(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
         None => None,
     };
     let rows = table.clone().select(columns).context(doing)?;
-    let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop);
+    let counter = HolderCounter::new(&loaded.session, rows, most_rows, &run.stop);
     let (all, limit) = (classes.total_individuals() + classes.unowned_rows(), limit(policy, classes));
     let q = least_holders(&policy.requirements);
     let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true, q });
@@ -125,7 +125,7 @@ pub(super) async fn check_input(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
 ///
 /// # Errors
 /// A policy error that names the column, and the errors of counting.
-pub(super) async fn check_released_groups(run: &Run<'_>, loaded: &Loaded, rows: u64) -> Result<()> {
+pub(super) async fn check_released_groups(run: &Run, loaded: &Loaded, rows: u64) -> Result<()> {
     let policy = &loaded.policy;
     let q = least_holders(&policy.requirements);
     let counted = Counted { policy, all: rows, unowned_rows: 0, place: "in the release" };
@@ -205,14 +205,14 @@ impl Counted<'_> {
 }
 
 /// Returns the rows that have a value in a column, by the number of rows with the same value.
-async fn values(run: &Run<'_>, table: &DataFrame, name: &str) -> Result<ClassSizes> {
+async fn values(run: &Run, table: &DataFrame, name: &str) -> Result<ClassSizes> {
     let doing = format!("counting the values of `{name}`");
     let known = table.clone().filter(column(name).is_not_null()).context(&doing)?;
-    class_sizes(&known, &[name], run.stop, &doing).await
+    class_sizes(&known, &[name], &run.stop, &doing).await
 }
 
 /// Returns the rows, by the number of rows that are equal in all flat columns.
-async fn equal_rows(run: &Run<'_>, table: &DataFrame) -> Result<ClassSizes> {
+async fn equal_rows(run: &Run, table: &DataFrame) -> Result<ClassSizes> {
     let doing = "counting copies of rows";
     let fields = table.schema().fields().iter();
     let flat = fields.filter(|field| !field.data_type().is_nested());
@@ -221,5 +221,5 @@ async fn equal_rows(run: &Run<'_>, table: &DataFrame) -> Result<ClassSizes> {
     // count.
     let hash = row_hash(random_keys(doing)?[0], columns).alias("hash");
     let rows = table.clone().select(vec![hash]).context(doing)?;
-    class_sizes(&rows, &["hash"], run.stop, doing).await
+    class_sizes(&rows, &["hash"], &run.stop, doing).await
 }

@@ -1,6 +1,7 @@
 //! From an opened input to the best nodes: profile, check that the policy can be satisfied, search.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::class::{ClassTable, Population};
 use crate::engine::Run;
@@ -22,7 +23,7 @@ use crate::release::search_progress::SearchProgress;
 ///
 /// # Errors
 /// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
-pub async fn profile_classes(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
+pub async fn profile_classes(run: &Run, loaded: &Loaded) -> Result<ClassTable> {
     run.progress.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(Quasi::for_class_table).collect();
     let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
@@ -108,7 +109,7 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
 /// # Errors
 /// Errors of the method; a policy error if the policy says something that it cannot do.
 pub fn search(
-    run: &Run<'_>,
+    run: &Run,
     policy: &Policy,
     classes: &ClassTable,
     top: usize,
@@ -125,17 +126,34 @@ pub fn search(
     method::search(&policy.spec.method, &problem(run, policy, classes, &progress), &options)
 }
 
+/// Searches for one best recoding on a thread of its own; also returns the class table.
+///
+/// # Errors
+/// Those of [`search()`].
+pub(super) async fn search_apart(
+    run: &Run,
+    policy: &Arc<Policy>,
+    classes: ClassTable,
+) -> Result<(ClassTable, &'static str, Outcome)> {
+    let policy = Arc::clone(policy);
+    run.on_own_thread(move |run| {
+        let (method, outcome) = search(run, &policy, &classes, 1)?;
+        Ok((classes, method, outcome))
+    })
+    .await
+}
+
 /// Searches by every method; returns what came of each, by loss.
 ///
 /// # Errors
 /// A data error when memory runs out, an interruption.
-pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
+pub fn compare(run: &Run, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
     let options = policy.options(1);
-    best::compare(&problem(run, policy, classes, run.progress), &options, Some(&policy.spec.method))
+    best::compare(&problem(run, policy, classes, &*run.progress), &options, Some(&policy.spec.method))
 }
 
 pub(super) fn problem<'a>(
-    run: &'a Run<'_>,
+    run: &'a Run,
     policy: &'a Policy,
     classes: &'a ClassTable,
     progress: &'a dyn Progress,
@@ -148,7 +166,7 @@ pub(super) fn problem<'a>(
         limit: limit(policy, classes),
         threads: run.resources.threads,
         progress,
-        stop: run.stop,
+        stop: &run.stop,
     }
 }
 
@@ -156,14 +174,14 @@ pub(super) fn problem<'a>(
 ///
 /// # Errors
 /// Errors of [`minimal()`].
-pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
+pub fn search_minimal(run: &Run, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
     ask(run, policy, classes, 1, Some("Fewer levels (`min_level`, `max_level`) are searched faster"), minimal)
 }
 
 /// Runs a search on the lattice of a policy and its class table; if it takes long, a notice shows
 /// the `advice`.
 pub(crate) fn ask<T>(
-    run: &Run<'_>,
+    run: &Run,
     policy: &Policy,
     classes: &ClassTable,
     top: usize,

@@ -13,7 +13,7 @@ const MANY: u64 = 100_000;
 
 /// Passes the progress of a search on to the run.
 pub(super) struct SearchProgress<'a> {
-    run: &'a Run<'a>,
+    run: &'a Run,
     /// The number of nodes in the lattice.
     nodes: u64,
     /// A sentence that says how the user may get an answer sooner; `None` for no notice.
@@ -25,7 +25,7 @@ pub(super) struct SearchProgress<'a> {
 
 impl<'a> SearchProgress<'a> {
     /// Begins to follow a search over `nodes` nodes.
-    pub(super) fn new(run: &'a Run<'a>, nodes: u64, advice: Option<&'static str>) -> Self {
+    pub(super) fn new(run: &'a Run, nodes: u64, advice: Option<&'static str>) -> Self {
         Self { run, nodes, advice, started: Instant::now(), long: LONG, has_advised: AtomicBool::new(false) }
     }
 }
@@ -60,11 +60,9 @@ pub(crate) fn nodes_of(nodes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::engine::Resources;
-    use crate::progress::CancelToken;
 
     #[derive(Default)]
     struct Heard(Mutex<Vec<String>>);
@@ -77,12 +75,11 @@ mod tests {
 
     /// Returns the notices of a search that reports its progress three times.
     fn notices(nodes: u64, advice: Option<&'static str>, long: Duration) -> Vec<String> {
-        let (heard, stop, resources) =
-            (Heard::default(), CancelToken::default(), Resources::default_of_machine());
-        let run = Run { resources: &resources, stop: &stop, progress: &heard, show_values: false };
+        let heard = Arc::new(Heard::default());
+        let run = Run { progress: Arc::<Heard>::clone(&heard), ..Run::default() };
         let search = SearchProgress { long, ..SearchProgress::new(&run, nodes, advice) };
         (0..3).for_each(|done| search.done(done));
-        heard.0.into_inner().unwrap()
+        heard.0.lock().unwrap().clone()
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) trait Sink: Sync {
     /// A data error when the plan or the disk fails.
     async fn take(
         &mut self,
-        run: &Run<'_>,
+        run: &Run,
         table: &TablePlan,
         rows: TableRows,
         memory: &Arc<dyn Budget>,

@@ -18,12 +18,11 @@ use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
-use crate::progress::Silent;
 use crate::release::kind::{TablePlan, TableRows, kind_row};
 use crate::release::pipeline::write_and_verify;
 use crate::release::publish::digest;
 use crate::release::role_checks;
-use crate::release::search::search;
+use crate::release::search::search_apart;
 use crate::release::sink::Sink;
 use crate::verify::noise::NoiseKey;
 
@@ -51,7 +50,7 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
 /// # Errors
 /// All errors of a release.
 pub(crate) async fn anonymize(
-    run: &Run<'_>,
+    run: &Run,
     runtime: Arc<RuntimeEnv>,
     loaded: &Loaded,
     again: Loaded,
@@ -61,16 +60,7 @@ pub(crate) async fn anonymize(
     let policy = &loaded.policy;
     role_checks::check_policy(run, loaded).await?;
     role_checks::check_input(run, loaded, &classes).await?;
-    // A separate thread: the caller's may be the only worker.
-    let (resources, stop, task_policy) = (run.resources.clone(), run.stop.clone(), Arc::clone(policy));
-    let (classes, outcome) = tokio::task::spawn_blocking(move || {
-        let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
-        let outcome = search(&run, &task_policy, &classes, 1);
-        (classes, outcome)
-    })
-    .await
-    .map_err(|_| Error::internal("verified_rows: the thread of the search failed"))?;
-    let (_, outcome) = outcome?;
+    let (classes, _, outcome) = search_apart(run, policy, classes).await?;
     let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, noise, rows: None };
     write_and_verify(run, loaded, classes, outcome, ready(Ok(again)), &mut spill).await?;
     spill.rows.ok_or_else(not_taken)
@@ -127,7 +117,7 @@ impl Sink for Spill<'_> {
 
     async fn take(
         &mut self,
-        run: &Run<'_>,
+        run: &Run,
         _table: &TablePlan,
         rows: TableRows,
         _memory: &Arc<dyn Budget>,
@@ -142,7 +132,7 @@ impl Sink for Spill<'_> {
             RecordBatch::try_new(Arc::clone(&schema), batch?.columns().to_vec()).context(doing)
         });
         let (runtime, schema) = (Arc::clone(&self.runtime), Arc::clone(&self.schema));
-        self.rows = Some(SpilledRows::write(runtime, schema, plain.boxed(), run.stop, doing).await?);
+        self.rows = Some(SpilledRows::write(runtime, schema, plain.boxed(), &run.stop, doing).await?);
         Ok(())
     }
 

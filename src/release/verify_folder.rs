@@ -57,7 +57,7 @@ struct Against<'a> {
 /// # Errors
 /// An unmet error that says what is wrong, a data error when it cannot be checked.
 pub async fn check_release(
-    run: &Run<'_>,
+    run: &Run,
     place: &Place,
     input: Option<&Input>,
     policy: Option<(&PolicySpec, &dyn Files)>,
@@ -148,7 +148,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 
 /// Judges tables against the input; returns also whether their files are what this version writes.
 async fn against(
-    run: &Run<'_>,
+    run: &Run,
     folder: &Folder<'_>,
     Against { input, spec, files, private }: Against<'_>,
 ) -> Result<(Judged, bool)> {
@@ -158,7 +158,7 @@ async fn against(
     let loaded = open_typed(run, input, spec, &FilesAndTrees { files, trees }, Typing::Plain).await?;
     let policy = &loaded.policy;
     private.map_or(Ok(()), |private| private.check_trees(policy))?;
-    merged_trees::check_holders(&loaded.session, &loaded.table, policy, run.stop).await?;
+    merged_trees::check_holders(&loaded.session, &loaded.table, policy, &run.stop).await?;
     if !are_same_models(models, &policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));
     }
@@ -194,7 +194,7 @@ async fn against(
     }
     for (planned, table) in content.tables.into_iter().zip(&public.tables) {
         let classes = order::Classes::InOrder(planned.ordered_by);
-        order::check(&table.path(out), &table.parts(), &classes, run.stop)?;
+        order::check(&table.path(out), &table.parts(), &classes, &run.stop)?;
     }
     Ok((judged, with_bytes))
 }

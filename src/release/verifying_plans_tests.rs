@@ -8,7 +8,6 @@ use crate::engine::class_key::{NAME_OF_CLASS_KEY, one_key};
 use crate::engine::watch::{has_parts_of_ours, watched};
 use crate::engine::{Resources, Run, column, counting_rules};
 use crate::policy::{Folder, PolicySpec};
-use crate::progress::{CancelToken, Silent};
 
 /// 200 rows of 150 people.
 fn people() -> String {
@@ -56,8 +55,8 @@ async fn no_plan_of_a_verification_is_ours() {
     fs::write(&path, people()).unwrap();
     let input = Input::find(path.to_str().unwrap()).unwrap();
     let files = Folder(folder.path().to_path_buf());
-    let (stop, resources) = (CancelToken::default(), Resources { threads: 2, memory: 1 << 28, spill: None });
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let resources = Resources { threads: 2, memory: 1 << 28, spill: None };
+    let run = Run { resources, ..Run::default() };
     for (at, (method, models, who)) in POLICIES.into_iter().enumerate() {
         let columns = match method {
             _ if method.contains("dp_centroids") => "age = { role = \"quasi\", clip = [18, 80] }",

@@ -27,8 +27,6 @@ use datafusion_kanon::generalize::{GENERALIZERS, GeneralizerRow, Value as Cell};
 use datafusion_kanon::input::{Input, PolicySource, open};
 use datafusion_kanon::parameter::{Kind, Setting, TextTable};
 use datafusion_kanon::policy::{Folder, PolicySpec};
-use datafusion_kanon::progress::CancelToken;
-use datafusion_kanon::progress::Silent;
 use datafusion_kanon::release::{self, profile_classes, release, search};
 use serde_json::Value;
 
@@ -622,8 +620,8 @@ fn debug_shows_no_cell() {
     let said = PolicySpec::parse(POLICY).unwrap();
     let folder = Folder(place.path(""));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let (resources, stop) = (Resources { threads: 1, memory: 1 << 28, spill: None }, CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let resources = Resources { threads: 1, memory: 1 << 28, spill: None };
+    let run = Run { resources, ..Run::default() };
     let shown = |what: &dyn std::fmt::Debug, name: &str| {
         clean(name, format!("{what:?}").as_bytes());
         clean(name, format!("{what:#?}").as_bytes());

@@ -15,7 +15,6 @@ use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::generalize::{Generalizer, Value, apply};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::policy::{Folder, PolicySpec};
-use datafusion_kanon::progress::{CancelToken, Silent};
 
 use crate::command::{Place, table, texts};
 
@@ -81,8 +80,7 @@ async fn labels(place: &Place, input: &str, column: &str, hierarchy: &str) -> Ve
     let spec = PolicySpec::parse(&text).unwrap();
     let resources = Resources { threads: 1, ..Resources::default_of_machine() };
     let input = Input::find(place.path(input).to_str().unwrap()).unwrap();
-    let stop = CancelToken::default();
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let run = Run { resources, ..Run::default() };
     let loaded = open(&run, &input, &spec, &Folder(place.path(""))).await.unwrap();
     let values = loaded.table.select_columns(&[column]).unwrap().collect().await.unwrap();
     let values = Arc::clone(concat_batches(&values[0].schema(), &values).unwrap().column(0));

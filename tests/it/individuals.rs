@@ -315,8 +315,8 @@ const RANDOM_POLICY: &str = r#"
 async fn nodes_are_what_count_distinct_says() {
     let place = Place::new();
     place.write("p.toml", RANDOM_POLICY);
-    let (resources, stop) = (Resources { threads: 2, memory: 1 << 28, spill: None }, CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let resources = Resources { threads: 2, memory: 1 << 28, spill: None };
+    let run = Run { resources, ..Run::default() };
     let mut found_some = 0;
     for seed in 1..=6 {
         place.parquet("in.parquet", &random(seed));

@@ -16,8 +16,6 @@ use datafusion_kanon::engine::{self, Resources, Run};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, PolicySpec};
-use datafusion_kanon::progress::CancelToken;
-use datafusion_kanon::progress::Silent;
 use datafusion_kanon::release::apply::{ClassKeys, ClassNumbers};
 use datafusion_kanon::release::kind::classes::{KeptClasses, labelled};
 use datafusion_kanon::release::kind::levels;
@@ -919,8 +917,8 @@ fn dead_bytes_in_a_part() {
 async fn a_wrong_recoding_is_refused_inside_a_run() {
     let lab = Lab::new(&people(1));
     let said = PolicySpec::parse(POLICY).unwrap();
-    let (resources, stop) = (Resources { threads: 2, memory: 1 << 28, spill: None }, CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let resources = Resources { threads: 2, memory: 1 << 28, spill: None };
+    let run = Run { resources, ..Run::default() };
     let input = Input::find(lab.path("people.parquet").to_str().unwrap()).unwrap();
     let files = Folder(lab.path(""));
     let loaded = open(&run, &input, &said, &files).await.unwrap();
@@ -1019,9 +1017,9 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let rows = plan.execute_stream().await.unwrap();
         let rows = ordered_rows(rows, labelled(policy, &schema, &labels).unwrap());
         let written = write::Table { folder: out.path(), schema: &schema, footer: &footer, memory: &budget };
-        write::write_table(rows, &written, &stop, &|_| {}).await.unwrap();
+        write::write_table(rows, &written, &run.stop, &|_| {}).await.unwrap();
 
-        let session = resources.session(engine::counting_rules()).unwrap();
+        let session = run.resources.session(engine::counting_rules()).unwrap();
         let parts = Input::find(out.path().to_str().unwrap()).unwrap();
         let found = parts.table(&session, &CsvOptions::default(), &|_| CsvType::Text).await.unwrap();
         let columns = policy.released().map(|(name, _)| {
@@ -1038,7 +1036,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             suppression_limit: Some(policy.spec.suppression_limit),
         };
         let again = open(&run, &input, &said, &files).await.unwrap();
-        let verified = verify::verify(&again.session, found, Some(again.table), &expected, &stop).await;
+        let verified = verify::verify(&again.session, found, Some(again.table), &expected, &run.stop).await;
         match (must, verified) {
             (Pass, verified) => {
                 assert_eq!(verified.unwrap().suppressed_rows, Some(SUPPRESSED as u64), "{what}")

@@ -342,7 +342,7 @@ fn de_capitani_di_vimercati_2023_anatomy() {
                 l,
             };
             let budget: Arc<dyn Budget> = Arc::new(Unlimited);
-            tables.verify(None, &budget, run.stop).await.map_err(|error| error.to_string())
+            tables.verify(None, &budget, &run.stop).await.map_err(|error| error.to_string())
         })
     };
     let found = judged(1).unwrap();

@@ -43,9 +43,9 @@ pub(crate) fn resources() -> Resources {
 }
 
 /// Calls `task` with all that a run needs.
-pub(crate) fn with_run<T>(task: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
-    let (resources, stop) = (resources(), CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+pub(crate) fn with_run<T>(task: impl AsyncFnOnce(&Run) -> T) -> T {
+    let resources = resources();
+    let run = Run { resources, ..Run::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(task(&run))
 }

@@ -40,7 +40,7 @@ pub(crate) struct Generate {
 }
 
 impl Generate {
-    pub(super) async fn run(mut self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run) -> Result<Done> {
         self.to = local_path(&self.to)?;
         if !self.overwrite && std::fs::symlink_metadata(&self.to).is_ok() {
             let why = format!("--to {}: already exists; --overwrite replaces it", self.to.display());
@@ -52,7 +52,7 @@ impl Generate {
             run.progress.done(written);
             run.stop.check()
         };
-        tokio::task::block_in_place(|| visits::write_visits(self.rows, self.seed, &self.to, &mut progress))?;
+        visits::write_visits(self.rows, self.seed, &self.to, &mut progress)?;
         let bytes = std::fs::metadata(&self.to).map_err(|e| Error::from_io(&e))?.len();
         let text = format!("wrote     {} ({}, {bytes} bytes)\n", self.to.display(), rows(self.rows));
         Ok(Done { text, json: json!({ "rows": self.rows, "seed": self.seed, "bytes": bytes }), holds: true })

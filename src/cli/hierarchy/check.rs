@@ -55,7 +55,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, &self.input)?;
         let text = HierarchyFiles(Folder(PathBuf::new())).read(&self.file.to_string_lossy())?;
         let input = Input::find_or_read(&self.input)?;

@@ -84,7 +84,7 @@ enum Nested {
 }
 
 impl Hierarchy {
-    pub(super) async fn run(mut self, run: &Run<'_>, format: Format) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run, format: Format) -> Result<Done> {
         if let Some(Nested::Check(check)) = self.command {
             return check.run(run).await;
         }

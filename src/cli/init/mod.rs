@@ -39,7 +39,7 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    pub(super) async fn run(mut self, run: &Run<'_>) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run) -> Result<Done> {
         if let Some(path) = &mut self.to {
             *path = local_path(&path)?;
             check_free(path)?;

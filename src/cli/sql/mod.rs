@@ -86,7 +86,7 @@ impl Sql {
     /// Runs the statements; `listening` is a runtime that handles signals while others compute.
     pub(super) async fn run(
         self,
-        run: &Run<'_>,
+        run: &Run,
         format: Format,
         verbosity: Verbosity,
         listening: &Handle,

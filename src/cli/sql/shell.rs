@@ -123,7 +123,7 @@ impl Shell {
     /// # Errors
     /// Those of the engine's start.
     pub(super) fn new(
-        run: &Run<'_>,
+        run: &Run,
         output: Output,
         verbosity: Verbosity,
         prompt: bool,

@@ -150,7 +150,7 @@ pub(super) fn as_shown(policy: &Policy) -> Vec<Arc<dyn Generalizer>> {
 /// # Errors
 /// A data error when memory runs out or the rows cannot be planned.
 pub(super) fn planned_rows(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     classes: ClassTable,
     mut kept: KeptClasses,
@@ -294,7 +294,7 @@ pub(super) fn expected<'a>(
 impl Judge for ClassesJudge {
     async fn judge(
         &self,
-        run: &Run<'_>,
+        run: &Run,
         again: &Loaded,
         written: Vec<DataFrame>,
         extent: Extent,
@@ -305,9 +305,9 @@ impl Judge for ClassesJudge {
         expected.population = again.population.as_ref().map(PopulationTable::for_verification);
         let output = as_texts(only_table(written)?, &policy.written_columns())?;
         let input = || again.table.clone();
-        let mut verified = verify(session, output.clone(), Some(input()), &expected, run.stop).await?;
-        let rows =
-            ReleasedRows::new(session, output.clone(), Some(input()), &expected, &verified, run.stop).await?;
+        let mut verified = verify(session, output.clone(), Some(input()), &expected, &run.stop).await?;
+        let rows = ReleasedRows::new(session, output.clone(), Some(input()), &expected, &verified, &run.stop)
+            .await?;
         let mut as_is = if extent == Extent::Private { rows.shown().await? } else { Vec::new() };
         role_checks::check_released(policy, &rows).await.map_err(|error| extent.of_columns(error))?;
         let (mut unique, mut sufficient) = (UniqueTogether::default(), Sufficient::default());
@@ -317,7 +317,7 @@ impl Judge for ClassesJudge {
             verified.reached_among_released = rows.reached_among_released().await?;
         }
         if extent == Extent::Private {
-            as_is::reveals(session, output, input(), &expected, &self.finer, &mut as_is, run.stop).await?;
+            as_is::reveals(session, output, input(), &expected, &self.finer, &mut as_is, &run.stop).await?;
         }
         Ok(Judged { classes: verified.sizes.classes(), verified, unique, sufficient, as_is })
     }

@@ -100,7 +100,7 @@ pub(super) trait Kind: Sync {
     /// changed, a data error when memory runs out.
     fn apply_again(
         &self,
-        _run: &Run<'_>,
+        _run: &Run,
         _loaded: &Loaded,
         _classes: &ClassTable,
         _earlier: &PrivateRecord,
@@ -113,7 +113,7 @@ pub(super) trait Kind: Sync {
     /// # Errors
     /// An unmet error when no row would be left, a data error when memory runs out or the system has no random
     /// numbers.
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan>;
+    async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan>;
 
     /// Reads what a release shows from its records, whose public one is of this kind, as the policy of its input is.
     ///
@@ -140,7 +140,7 @@ pub(super) trait Kind: Sync {
     /// # Errors
     /// An unmet error when a model fails, or the files or the rows are not those of the record; a data error when they cannot be
     /// read or memory runs out.
-    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)>;
+    async fn judge_alone(&self, run: &Run, folder: &Folder<'_>) -> Result<(Judged, bool)>;
 }
 
 /// A folder that is judged as a release.
@@ -241,7 +241,7 @@ pub(super) trait Judge: Send + Sync {
     /// error when the tables cannot be judged.
     async fn judge(
         &self,
-        run: &Run<'_>,
+        run: &Run,
         again: &Loaded,
         written: Vec<DataFrame>,
         extent: Extent,

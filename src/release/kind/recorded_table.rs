@@ -45,7 +45,7 @@ impl<'a> RecordedTable<'a> {
     ///
     /// # Errors
     /// An unmet error when its files are not those of the record, a data error when they cannot be read.
-    pub(super) fn open(run: &Run<'_>, folder: &'a Folder<'a>) -> Result<Self> {
+    pub(super) fn open(run: &Run, folder: &'a Folder<'a>) -> Result<Self> {
         let &Folder { out, public, models } = folder;
         let table = public.tables.first().ok_or_else(|| refused("the record lists no file"))?;
         let parts = table.parts();
@@ -62,7 +62,7 @@ impl<'a> RecordedTable<'a> {
     ///
     /// # Errors
     /// As [`judge`](Self::judge).
-    pub(super) async fn judge_texts(self, run: &Run<'_>) -> Result<(Judged, bool)> {
+    pub(super) async fn judge_texts(self, run: &Run) -> Result<(Judged, bool)> {
         let public = self.folder.public;
         let is_shown = |column: &ColumnRecord| public.recoding.descriptor(&column.name).is_some();
         let text = |column| is_shown(column).then(|| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
@@ -77,12 +77,12 @@ impl<'a> RecordedTable<'a> {
     /// As [`judge_rows`], also when the order is not that of the record.
     pub(super) async fn judge(
         self,
-        run: &Run<'_>,
+        run: &Run,
         generalizers: Vec<Option<Arc<dyn Generalizer>>>,
     ) -> Result<(Judged, bool)> {
         let &Folder { out, public, .. } = self.folder;
         let judged = judge_rows(run, self.folder, &self.session, self.output, generalizers).await?;
-        order::check(out, &self.parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
+        order::check(out, &self.parts, &order::Classes::Together(public.written_quasi()?), &run.stop)?;
         Ok((judged, self.with_bytes))
     }
 }
@@ -96,7 +96,7 @@ impl<'a> RecordedTable<'a> {
 /// An unmet error when a model fails, or the rows or their counts are not those of the record; a data error when the rows cannot
 /// be read or memory runs out.
 async fn judge_rows(
-    run: &Run<'_>,
+    run: &Run,
     folder: &Folder<'_>,
     session: &SessionContext,
     output: DataFrame,
@@ -131,12 +131,12 @@ async fn judge_rows(
         individual: None,
         suppression_limit: None,
     };
-    let mut verified = verify(session, output.clone(), None, &expected, run.stop).await?;
+    let mut verified = verify(session, output.clone(), None, &expected, &run.stop).await?;
     let mut reached = std::mem::take(&mut verified.reached).into_iter();
     let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
     verified.reached = judged.into_iter().map(of_model).collect();
     let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
-    let rows = ReleasedRows::new(session, output, None, &expected, &verified, run.stop).await?;
+    let rows = ReleasedRows::new(session, output, None, &expected, &verified, &run.stop).await?;
     if public.individuals.is_none() {
         verified.reached_among_released = rows.reached_among_released().await?;
         check_models::check_among_released(expected.requirements, &verified)?;

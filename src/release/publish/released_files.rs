@@ -69,7 +69,7 @@ impl Sink for ReleasedFiles<'_> {
 
     async fn take(
         &mut self,
-        run: &Run<'_>,
+        run: &Run,
         table: &TablePlan,
         rows: TableRows,
         memory: &Arc<dyn Budget>,
@@ -88,7 +88,7 @@ impl Sink for ReleasedFiles<'_> {
                 run.progress.done(rows);
             }
         };
-        let parts = write_table(rows.await?, &written, run.stop, &done).await?;
+        let parts = write_table(rows.await?, &written, &run.stop, &done).await?;
         if table.folder.is_some() {
             disk::sync_folder(&folder).context(doing)?;
         }

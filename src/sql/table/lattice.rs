@@ -27,14 +27,13 @@ use super::policy::{BoundPolicy, TableAndPolicy, not_repeatable, table_and_polic
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
-use crate::engine::{Context, Resources, Run, column, counting_rules};
+use crate::engine::{Context, Resources, column, counting_rules};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::measure::LOSSES;
 use crate::method::lattice::exhaustive::for_every_node;
 use crate::model::Needs;
 use crate::policy::Policy;
-use crate::progress::Silent;
 use crate::release::ask;
 use crate::release::profile::by_values;
 use crate::release::role_checks::{each_counts_once, must_not_repeat};
@@ -133,11 +132,9 @@ impl Task for Lattice {
         }
         let (policy, classes) = self.followed.classes(inputs, &session, &run).await?;
 
-        let (resources, stop) = (resources.clone(), inputs.stop.clone());
-        let nodes = tokio::task::spawn_blocking(move || {
-            let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+        let nodes = run.on_own_thread(move |run| {
             let mut nodes: Vec<Node> = Vec::new();
-            ask(&run, &policy, &classes, 1, None, |lattice| {
+            ask(run, &policy, &classes, 1, None, |lattice| {
                 for_every_node(lattice, &mut |node| {
                     let knows = |loss: crate::measure::LossRow| {
                         loss.needs() == Needs::Size || !classes.sensitive().is_empty()
@@ -153,11 +150,9 @@ impl Task for Lattice {
                     });
                 })
             })?;
-            Ok::<_, Error>(nodes)
+            Ok(nodes)
         });
-        let nodes =
-            nodes.await.map_err(|_| Error::internal("lattice: the task that visits the nodes failed"))??;
-        rows.send(self.batch(&nodes)?).await
+        rows.send(self.batch(&nodes.await?)?).await
     }
 }
 

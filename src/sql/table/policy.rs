@@ -28,7 +28,6 @@ use crate::input::infer_types::Typing;
 use crate::input::merged::{self, RowsToCount};
 use crate::policy::{Files, FilesAndTrees, Folder, Policy, PolicySpec};
 use crate::progress::CancelToken;
-use crate::progress::Silent;
 use crate::release::can_be_searched;
 use crate::release::profile::{ROWS_OF_GROUP, of_values_grouped, with_names};
 use crate::release::publish::digest;
@@ -73,8 +72,9 @@ impl BoundPolicy {
     }
 
     /// Returns the resources of a run of the task.
-    pub(super) fn run<'a>(&self, resources: &'a Resources, stop: &'a CancelToken) -> Run<'a> {
-        Run { resources, stop, progress: &Silent, show_values: self.show_values }
+    pub(super) fn run(&self, resources: &Resources, stop: &CancelToken) -> Run {
+        let (resources, stop) = (resources.clone(), stop.clone());
+        Run { resources, stop, show_values: self.show_values, ..Run::default() }
     }
 
     /// Returns whether the values of a column are merged, for which they are counted first.
@@ -91,7 +91,7 @@ impl BoundPolicy {
         &self,
         inputs: &Inputs,
         session: &SessionContext,
-        run: &Run<'_>,
+        run: &Run,
     ) -> crate::error::Result<(Arc<Policy>, ClassTable)> {
         let profile = inputs
             .plans
@@ -103,7 +103,7 @@ impl BoundPolicy {
             let table = with_names(table, &self.policy)?;
             let counted = RowsToCount { session, table: &table, rows: Some(ROWS_OF_GROUP) };
             policy =
-                Arc::new(merged::resolve(&self.spec, &self.schema, &self.files, &counted, run.stop).await?);
+                Arc::new(merged::resolve(&self.spec, &self.schema, &self.files, &counted, &run.stop).await?);
         }
         let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
         let groups = groups.context("grouping the table by its quasi-identifiers")?;

@@ -27,6 +27,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use tokio::sync::mpsc::Sender;
 
 use crate::engine::into_engine;
+use crate::engine::run::StopAtEnd;
 use crate::error::Error;
 use crate::progress::CancelToken;
 
@@ -206,13 +207,5 @@ impl ExecutionPlan for TaskExec {
             done.map_err(|error| into_engine(error.at(task.name())))
         });
         Ok(stream.build())
-    }
-}
-
-struct StopAtEnd(CancelToken);
-
-impl Drop for StopAtEnd {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }

@@ -22,8 +22,6 @@ use datafusion_kanon::engine::{Resources, Run, map_error};
 use datafusion_kanon::error::Error;
 use datafusion_kanon::input::{Format, Input, Loaded, PolicySource, open};
 use datafusion_kanon::policy::{CsvOptions, PolicySpec};
-use datafusion_kanon::progress::CancelToken;
-use datafusion_kanon::progress::Silent;
 use datafusion_kanon::release::{Place, check_release, release};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -352,8 +350,7 @@ impl InputFiles {
                 Err(error) => return blameless(&error, &names),
             },
         };
-        let stop = CancelToken::default();
-        let run = Run { resources: &self.resources, stop: &stop, progress: &Silent, show_values: false };
+        let run = Run { resources: self.resources.clone(), ..Run::default() };
         let opened = self.within(async { open(&run, &input, &said, &self.files).await })?;
         let loaded = match opened {
             Ok(loaded) => loaded,
@@ -378,8 +375,7 @@ impl InputFiles {
     /// Releases; what was released must be what a check of it finds.
     fn release(&self, input: &Input, said: &PolicySpec, policy: &str, names: &str) -> Result<(), String> {
         let out = Place::beside(&self.folder.path().join("out")).map_err(|error| error.to_string())?;
-        let stop = CancelToken::default();
-        let run = Run { resources: &self.resources, stop: &stop, progress: &Silent, show_values: false };
+        let run = Run { resources: self.resources.clone(), ..Run::default() };
         let source = PolicySource { spec: said, text: policy, files: &self.files };
         let outcome = match self.within(release(&run, input, &source, &out, false))? {
             Ok(released) => {

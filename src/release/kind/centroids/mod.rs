@@ -32,7 +32,7 @@ impl Kind for Centroids {
         regions::measured(searched, with_utility, "each class shows centroids")
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+    async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
         regions::plan(run, loaded, found, warnings::centroid_warnings)
     }
 
@@ -44,7 +44,7 @@ impl Kind for Centroids {
         check_columns(public)
     }
 
-    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+    async fn judge_alone(&self, run: &Run, folder: &Folder<'_>) -> Result<(Judged, bool)> {
         if folder.public.recoding.kind().is_none() {
             return Err(refused("the record contradicts itself on the noise"));
         }

@@ -47,7 +47,7 @@ fn groups_of(public: &PublicRecord) -> Result<&GroupsRecord> {
 /// # Errors
 /// An unmet error when a model fails, or the files or the rows are not those of the record; a data error when they cannot be read
 /// or memory runs out.
-pub(super) async fn judge_alone(run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+pub(super) async fn judge_alone(run: &Run, folder: &Folder<'_>) -> Result<(Judged, bool)> {
     let &Folder { out, public, models } = folder;
     let groups = groups_of(public)?;
     let schemas = schemas(out, public, groups)?;
@@ -56,12 +56,12 @@ pub(super) async fn judge_alone(run: &Run<'_>, folder: &Folder<'_>) -> Result<(J
     for ((table, schema), footer) in public.tables.iter().zip(&schemas).zip(&footers) {
         with_bytes &= check_table(run, out, public, table, schema, footer)?;
         let by_group = order::Classes::InOrder(vec![COLUMNS[0].to_owned()]);
-        order::check(&table.path(out), &table.parts(), &by_group, run.stop)?;
+        order::check(&table.path(out), &table.parts(), &by_group, &run.stop)?;
     }
     let session = run.resources.session(Rules::new())?;
     let tables = group_tables(read_tables(&session, out, public)?, groups, models, None)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&session, "verification"));
-    let found = tables.verify(None, &budget, run.stop).await?;
+    let found = tables.verify(None, &budget, &run.stop).await?;
     Ok((judged(&tables, found, public.individuals.is_some(), false), with_bytes))
 }
 

@@ -32,7 +32,7 @@ const DOING: &str = "dealing the rows to groups";
 /// # Errors
 /// A data error when reading or writing fails, memory runs out or the input has changed.
 pub(super) async fn deal(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     groups: &Groups,
     sensitive: &str,
@@ -77,7 +77,7 @@ pub(super) async fn deal(
         RecordBatch::try_new(Arc::clone(&schema), columns).context(DOING)
     });
     let runtime = loaded.session.runtime_env();
-    let dealt = SpilledRows::write(runtime, Arc::clone(&schema), dealt.boxed(), run.stop, DOING).await?;
+    let dealt = SpilledRows::write(runtime, Arc::clone(&schema), dealt.boxed(), &run.stop, DOING).await?;
     if places.next < groups.of_value().len() || places.left.len() > 0 {
         return Err(changed());
     }
@@ -121,7 +121,7 @@ fn changed() -> Error {
 
 /// Returns an encoder whose codes are the ranks of the sensitive values.
 async fn encoded_by_rank(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     groups: &Groups,
     sensitive: &str,

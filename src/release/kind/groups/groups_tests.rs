@@ -13,7 +13,6 @@ use crate::input::infer_types::Typing;
 use crate::input::{Input, open, open_typed};
 use crate::method::Recoding;
 use crate::policy::{Folder, PolicySpec};
-use crate::progress::{CancelToken, Silent};
 use crate::release::pipeline::carry_out;
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::{profile_classes, search};
@@ -36,8 +35,7 @@ async fn released(csv: &str, threads: usize, key: u8) -> BTreeMap<String, Vec<u8
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("people.csv"), csv).unwrap();
     let resources = Resources { threads, memory: 1 << 28, spill: None };
-    let stop = CancelToken::default();
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let run = Run { resources, ..Run::default() };
     let spec = PolicySpec::parse(POLICY).unwrap();
     let files = Folder(folder.path().to_path_buf());
     let input = Input::find(folder.path().join("people.csv").to_str().unwrap()).unwrap();

@@ -77,7 +77,7 @@ impl Kind for Groups {
         })
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+    async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
         let PlanInput { recoding: Recoding::Groups(groups), classes, .. } = found else {
             return Err(wrong_recoding());
         };
@@ -103,14 +103,14 @@ impl Kind for Groups {
         alone::check_record(folder)
     }
 
-    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+    async fn judge_alone(&self, run: &Run, folder: &Folder<'_>) -> Result<(Judged, bool)> {
         alone::judge_alone(run, folder).await
     }
 }
 
 /// Plans the release of groups whose rows are dealt under a key.
 async fn plan_dealt(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     groups: Arc<FoundGroups>,
     key: DealingKey,
@@ -171,7 +171,7 @@ struct GroupsJudge {
 impl Judge for GroupsJudge {
     async fn judge(
         &self,
-        run: &Run<'_>,
+        run: &Run,
         again: &Loaded,
         written: Vec<DataFrame>,
         extent: Extent,
@@ -179,7 +179,7 @@ impl Judge for GroupsJudge {
         let policy = &again.policy;
         let tables = group_tables(written, &self.record, &policy.requirements, policy.individual())?;
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "verification"));
-        let found = tables.verify(Some((again.table.clone(), self.key)), &budget, run.stop).await?;
+        let found = tables.verify(Some((again.table.clone(), self.key)), &budget, &run.stop).await?;
         let checked = role_checks::check_released_groups(run, again, found.rows).await;
         checked.map_err(|error| extent.of_columns(error))?;
         Ok(judged(&tables, found, policy.individual().is_some(), true))

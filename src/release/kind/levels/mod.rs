@@ -66,7 +66,7 @@ impl Kind for Levels {
 
     fn apply_again(
         &self,
-        _: &Run<'_>,
+        _: &Run,
         loaded: &Loaded,
         classes: &ClassTable,
         earlier: &PrivateRecord,
@@ -85,7 +85,7 @@ impl Kind for Levels {
         Ok(holds.then(|| Found::new(&node, policy.spec.objective).into()))
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+    async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
         let PlanInput { recoding: Recoding::Levels(levels), classes, is_recorded, .. } = found else {
             return Err(wrong_recoding());
         };
@@ -139,7 +139,7 @@ impl Kind for Levels {
         check::check_columns(public)
     }
 
-    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+    async fn judge_alone(&self, run: &Run, folder: &Folder<'_>) -> Result<(Judged, bool)> {
         let table = RecordedTable::open(run, folder)?;
         let generalizers = check::generalizers(folder.public, &table.schema, &table.output).await?;
         table.judge(run, generalizers).await

@@ -71,7 +71,7 @@ impl Kind for Noise {
         })
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+    async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
         let PlanInput { recoding: Recoding::Clusters(clusters), classes, is_recorded, noise_key } = found
         else {
             return Err(wrong_recoding());
@@ -119,10 +119,10 @@ impl Kind for Noise {
         centroids::check_columns(public)
     }
 
-    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+    async fn judge_alone(&self, run: &Run, folder: &Folder<'_>) -> Result<(Judged, bool)> {
         let mechanism = check::mechanism_of(folder.public, folder.models)?;
         let table = RecordedTable::open(run, folder)?;
-        check_shown(&table.written, &mechanism, run.stop).await?;
+        check_shown(&table.written, &mechanism, &run.stop).await?;
         table.judge_texts(run).await
     }
 }
@@ -153,13 +153,7 @@ struct NoiseJudge {
 
 #[async_trait]
 impl Judge for NoiseJudge {
-    async fn judge(
-        &self,
-        run: &Run<'_>,
-        again: &Loaded,
-        written: Vec<DataFrame>,
-        _: Extent,
-    ) -> Result<Judged> {
+    async fn judge(&self, run: &Run, again: &Loaded, written: Vec<DataFrame>, _: Extent) -> Result<Judged> {
         let (session, policy) = (&again.session, &again.policy);
         let output = only_table(written)?;
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
@@ -170,11 +164,11 @@ impl Judge for NoiseJudge {
             key: self.key,
             individual: policy.individual(),
         };
-        let rows = means.verify(&budget, run.stop).await?;
+        let rows = means.verify(&budget, &run.stop).await?;
         let expected = expected(policy, &as_shown(policy))?;
         let alone = Expected { individual: None, suppression_limit: None, ..expected };
         let output = as_texts(output, &policy.written_columns())?;
-        let verified = verify(session, output, None, &alone, run.stop).await?;
+        let verified = verify(session, output, None, &alone, &run.stop).await?;
         if verified.rows != rows {
             return Err(Error::internal("noise: two counts of the released rows differ"));
         }

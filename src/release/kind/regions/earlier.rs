@@ -43,7 +43,7 @@ use crate::verify::assignment::{Assignment, LinesShow};
 /// An unmet error if the record holds no assignment, or a policy or an unmet error for a column whose values have changed;
 /// a data error when memory runs out.
 pub(super) fn apply_again(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     classes: &ClassTable,
     earlier: &PrivateRecord,
@@ -52,8 +52,8 @@ pub(super) fn apply_again(
     let assignment = earlier.assignment.as_ref().ok_or_else(no_recoding)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "earlier classes"));
     let Applied { released, changed } = apply_classes(run, policy, classes, assignment, &budget)?;
-    let found =
-        candidate(&problem(run, policy, classes, run.progress), released)?.filter(|found| found.classes > 0);
+    let found = candidate(&problem(run, policy, classes, &*run.progress), released)?
+        .filter(|found| found.classes > 0);
     match (found, changed) {
         (None, Some(changed)) => Err(changed.refusal()),
         (found, _) => Ok(found),
@@ -220,7 +220,7 @@ fn region(
 
 /// Assigns the base classes to the classes of an assignment.
 fn apply_classes(
-    run: &Run<'_>,
+    run: &Run,
     policy: &Policy,
     table: &ClassTable,
     assignment: &str,
@@ -234,7 +234,7 @@ fn apply_classes(
     let mut held: Vec<Held> = quasi.iter().map(|_| Held::new(budget)).collect();
     let columns = quasi.iter().zip(&mut held).enumerate().map(|(place, (at, held))| {
         let (labels, by_class) = earlier.shown(place);
-        Column::new(&table.columns()[*at], labels, by_class, run.stop, held)
+        Column::new(&table.columns()[*at], labels, by_class, &run.stop, held)
     });
     let columns: Vec<Column<'_>> = columns.collect::<Result<_>>()?;
     let changed = columns.iter().enumerate().filter_map(|(place, column)| column.changed(&earlier, place));

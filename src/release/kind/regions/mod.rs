@@ -61,7 +61,7 @@ impl Kind for Regions {
 
     fn apply_again(
         &self,
-        run: &Run<'_>,
+        run: &Run,
         loaded: &Loaded,
         classes: &ClassTable,
         earlier: &PrivateRecord,
@@ -69,7 +69,7 @@ impl Kind for Regions {
         earlier::apply_again(run, loaded, classes, earlier)
     }
 
-    async fn plan(&self, run: &Run<'_>, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
+    async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
         plan(run, loaded, found, |_| Ok(Vec::new()))
     }
 
@@ -81,7 +81,7 @@ impl Kind for Regions {
         check::check_columns(public)
     }
 
-    async fn judge_alone(&self, run: &Run<'_>, folder: &Folder<'_>) -> Result<(Judged, bool)> {
+    async fn judge_alone(&self, run: &Run, folder: &Folder<'_>) -> Result<(Judged, bool)> {
         let table = RecordedTable::open(run, folder)?;
         let public = folder.public;
         for region in public.columns().filter_map(|column| public.recoding.region(&column.name)) {
@@ -116,7 +116,7 @@ pub(super) fn measured(searched: &Searched<'_>, with_utility: bool, what: &str) 
 /// # Errors
 /// An unmet error when no row would be left, a data error when memory runs out.
 pub(super) fn plan(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     found: PlanInput<'_>,
     remarks: impl Fn(&EvaluatedPartition<'_>) -> Result<Vec<String>>,

@@ -15,7 +15,6 @@ use crate::input::{Input, Loaded, open, open_typed};
 use crate::method::ReleaseKind;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::{Folder, PolicySpec};
-use crate::progress::{CancelToken, Silent};
 use crate::release::kind::{Extent, kind_row};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::sink::Sink;
@@ -55,7 +54,7 @@ type Found = (Verified, Vec<Vec<String>>);
 
 /// Plans a recoding as releases of a kind do, writes the rows and verifies them.
 async fn released(
-    run: &Run<'_>,
+    run: &Run,
     loaded: &Loaded,
     again: &Loaded,
     recoding: Recoding,
@@ -118,8 +117,8 @@ fn as_classes(table: &ClassTable, levels: &[usize]) -> Recoding {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_optimal_node_expressed_as_classes_releases_the_same_rows() {
-    let (stop, resources) = (CancelToken::default(), Resources { threads: 2, memory: 1 << 28, spill: None });
-    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
+    let resources = Resources { threads: 2, memory: 1 << 28, spill: None };
+    let run = Run { resources, ..Run::default() };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("marital.csv"), "single,alone,*\nwidowed,alone,*\nmarried,not alone,*\n")
         .unwrap();
