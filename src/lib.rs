@@ -52,21 +52,23 @@
 //! # Layers (upper may use lower, never the reverse)
 //!
 //! ```text
-//! cli                            the command line, behind the feature `cli` (default)
-//! sql      linkage   propose     functions and rule | the linkage attack | a first policy
-//! release                        profile, apply, publish: the pipeline
-//! input    verify                files as canonical columns | output judged against input
-//! engine                         sessions, cancellation, class keys
-//!                                above: DataFusion, behind the feature `engine`; below: Arrow only
-//! policy                         text -> policy spec -> resolved policy
-//! method                         chooses a recoding
-//! measure                        loss and risk
-//! class    model                 the class table | is a class safe
-//! noise                          what makes means differentially private
-//! generalize                     coarser values
-//! known                          hierarchies that come with the tool
-//! error doc decimal role papers parameter plural
+//! cli                       the command line, behind the feature `cli` (default)
+//! sql, linkage, propose     functions and rule | the linkage attack | a first policy
+//! release                   profile, apply, publish: the pipeline
+//! input, verify             files as canonical columns | output judged against input
+//! engine                    sessions, cancellation, class keys
+//! ------------------------  above: DataFusion, behind the feature `engine`; below: Arrow only
+//! policy                    text -> policy spec -> resolved policy
+//! method                    chooses a recoding
+//! measure                   loss and risk
+//! class, model              the class table | is a class safe
+//! noise                     what makes means differentially private
+//! generalize                coarser values
+//! known                     hierarchies that come with the tool
+//! decimal, doc, error, papers, parameter, plural, progress, role
 //! ```
+//!
+//! `tests/it/house.rs` reads this picture and checks the code against it.
 //!
 //! The public API is SQL ([`sql`]), policies ([`policy`]), the release
 //! ([`release()`](release::release)) and its verification ([`release::check_release`],
