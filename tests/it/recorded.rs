@@ -198,4 +198,8 @@ macro_rules! stories {
     };
 }
 
-stories! { best cells centroids clusters groups levels levels_of_people local noise refusals regions regions_of_people searches subtree tables }
+stories! {
+    best cells centroids centroids_of_people checks clusters found_policy groups groups_of_people hierarchies
+    levels levels_of_people links listed local noise noise_of_people nothing proposals refusals regions
+    regions_of_people said searches subtree tables usage
+}
