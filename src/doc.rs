@@ -1,17 +1,20 @@
 //! The documentation of each table row: the source of `kanon list`, `--help` and the reference.
 
-/// The name and the documentation of one feature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+use serde::Serialize;
+
+/// The name and the documentation of one feature. The name is that in SQL, in a policy, of its file and of its `.slt`; the
+/// parameters are as a user writes them, or empty; the paper is one of [`crate::papers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Doc {
-    /// The name in SQL, in a policy, of its file and of its `.slt`.
+    /// The name.
     pub name: &'static str,
-    /// One line that describes the feature.
+    /// What it is, in one sentence.
     pub summary: &'static str,
-    /// Its parameters as a user writes them, or an empty text.
+    /// Its parameters.
     pub parameters: &'static str,
-    /// One line that a user can copy.
+    /// An example.
     pub example: &'static str,
-    /// The publication, one of [`crate::papers`], if there is one.
+    /// The paper that it comes from.
     pub paper: Option<&'static str>,
 }
 

@@ -53,6 +53,7 @@
 //!
 //! ```text
 //! cli                       the command line, behind the feature `cli` (default)
+//! answer                    what a command answers, as a struct and as a document
 //! sql, linkage, propose     functions and rule | the linkage attack | a first policy
 //! release                   profile, apply, publish: the pipeline
 //! input, verify             files as canonical columns | output judged against input
@@ -65,7 +66,7 @@
 //! noise                     what makes means differentially private
 //! generalize                coarser values
 //! known                     hierarchies that come with the tool
-//! decimal, doc, error, papers, parameter, plural, progress, role
+//! decimal, doc, error, papers, parameter, plural, progress, render, role
 //! ```
 //!
 //! `tests/it/house.rs` reads this picture and checks the code against it.
@@ -94,6 +95,9 @@
     )
 )]
 
+#[cfg(feature = "engine")]
+#[doc(hidden)]
+pub mod answer;
 pub mod class;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
@@ -126,6 +130,9 @@ pub mod progress;
 pub mod propose;
 #[cfg(feature = "engine")]
 pub mod release;
+#[cfg(feature = "engine")]
+#[doc(hidden)]
+pub mod render;
 pub mod role;
 #[cfg(feature = "engine")]
 pub mod sql;

@@ -5,6 +5,18 @@ pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
+/// Formats a number of rows: `1 row`, `2 rows`.
+#[cfg(feature = "engine")]
+pub(crate) fn rows(count: u64) -> String {
+    plural(count, "row", "rows")
+}
+
+/// Formats a number of individuals: `1 individual`, `2 individuals`.
+#[cfg(feature = "engine")]
+pub(crate) fn individuals(count: u64) -> String {
+    plural(count, "individual", "individuals")
+}
+
 /// Formats the number with its digits in groups of three: `1,234,567`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -47,5 +59,14 @@ mod tests {
         let rows = [0, 1, 2, 1_000, 1_234_567].map(|count| plural(count, "row", "rows"));
         assert_eq!(rows, ["0 rows", "1 row", "2 rows", "1,000 rows", "1,234,567 rows"]);
         assert_eq!(grouped(999), "999");
+    }
+
+    #[cfg(feature = "engine")]
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(["0", "999", "1,000", "1,234,567"], [0, 999, 1000, 1_234_567].map(grouped));
+        let shares = [0.0, 0.000_01, 0.0003, 0.043, 0.71, 0.2, 0.9996, 0.999_99, 1.0].map(percent);
+        let shown = ["0 %", "< 0.01 %", "0.03 %", "4.3 %", "71 %", "20 %", "99.96 %", "> 99.99 %", "100 %"];
+        assert_eq!(shares, shown);
     }
 }

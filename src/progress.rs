@@ -20,6 +20,19 @@ pub enum Phase {
     Publish,
 }
 
+impl Phase {
+    /// Returns what is done in it: `grouping`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Profile => "grouping",
+            Self::Search => "searching",
+            Self::Write => "writing",
+            Self::Verify => "verifying",
+            Self::Publish => "publishing",
+        }
+    }
+}
+
 /// Receives the phases, the progress and the notices of a run.
 pub trait Progress: Sync + Send {
     /// Begins a phase; `total` is its number of units of work, or 0 if unknown.

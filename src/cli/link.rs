@@ -3,25 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
 
 use super::Done;
 use super::names::{Names, name};
-use super::numbers::{grouped, integer, percent_of, plural, rows};
-use super::risk::{bar, bins};
+use super::numbers::integer;
 use super::source::{Csv, PolicyFile, PrivatePlace, Set, find_table, record_of, release_note};
+use crate::answer::link::link;
 use crate::engine::Run;
 use crate::error::{Error, Result};
-use crate::generalize::Descriptor;
 use crate::input::Input;
 use crate::input::address::local_path;
 use crate::input::files::STANDARD_INPUT;
-use crate::linkage::{Attack, Linked, link};
-use crate::measure::ratio;
+use crate::linkage::Attack;
 use crate::policy::Files;
-use crate::progress::Phase;
 use crate::release::publish::record::RECORD;
-use crate::release::publish::record::plain_number;
 
 /// Attack a table or a release: link a list of individuals with it.
 #[derive(Debug, Args)]
@@ -95,7 +90,6 @@ impl Link {
         let release = local_path(&self.table)?;
         let release =
             release.join(RECORD).is_file().then(|| self.private.of(&release, policy.as_ref())).transpose()?;
-        run.progress.begin(Phase::Profile, 0);
         let attack = Attack {
             list: &list,
             individual: self.individual.as_deref(),
@@ -107,174 +101,15 @@ impl Link {
             policy: policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files)),
             csv: self.csv.or(policy.as_ref().map(|policy| &policy.spec)),
         };
-        let linked = link(run, &attack).await?;
-        // If no individual has a match, the attack says nothing about k.
-        let holds = self.k.is_none_or(|k| linked.least().is_some_and(|least| least >= k));
-        let mut text = self.describe(&linked, holds);
-        if self.individual_of_b.is_none() {
-            let record = record_of(&self.table)?;
-            text += &record.and_then(|record| release_note(&self.table, &record)).unwrap_or_default();
+        let mut answer = link(run, &attack).await?;
+        // Of a release of several tables, a folder in it is attacked.
+        answer.table.clone_from(&self.table);
+        answer.k = self.k;
+        let mut done = Done::of(&answer)?;
+        let record = if self.individual_of_b.is_none() { record_of(&self.table)? } else { None };
+        if let Some(note) = record.and_then(|record| release_note(&self.table, &record)) {
+            done.document.note(note);
         }
-        Ok(Done { text, json: to_json(&linked), holds })
+        Ok(done)
     }
-
-    fn describe(&self, linked: &Linked, holds: bool) -> String {
-        let individuals = |n: u64| plural(n, "individual", "individuals");
-        let all = linked.individuals();
-        let (one, many) = match self.individual_of_b {
-            Some(_) => ("individual", "individuals"),
-            None => ("row", "rows"),
-        };
-        let on = linked.on.iter().map(|(name, by)| by.iter().fold(name.clone(), |name, by| name + " " + by));
-        let mut text = format!("read      {} in {} (A)\n", individuals(all), self.list);
-        text += &format!("linked    with {} (B) on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
-        for (name, why) in &linked.unused {
-            text += &format!("not used  {name}: {why}\n");
-        }
-        if !linked.read_alone.is_empty() {
-            text += &format!(
-                "as texts  {}: read without the publisher's hierarchies. A value, values in braces, characters before `*` and \
-                 `first..last` are understood; a label with another meaning matches nothing, so some matches may be missing (with \
-                 the publisher's policy, --policy FILE reads every label)\n",
-                linked.read_alone.join(", ")
-            );
-        }
-        text += &format!(
-            "matched   {} ({}); {}\n",
-            individuals(linked.matched()),
-            percent_of(linked.matched(), all),
-            match self.individual_of_b {
-                Some(_) => plural(linked.unmatched, "matches no individual", "match no individual"),
-                None => plural(linked.unmatched, "matches nothing", "match nothing"),
-            }
-        );
-        if linked.apart > 0 {
-            let those = plural(linked.apart, "of these has", "of these have");
-            text += &format!(
-                "apart     {those} rows that match individuals, but no individual matches all of them\n"
-            );
-        }
-        for name in &linked.never_equal {
-            text += &format!(
-                "hint      {name}: no value of A occurs in B; are both written alike (lost zeros, other words, another format)?\n"
-            );
-        }
-        let unique = linked.unique();
-        let share = percent_of(unique, all);
-        let matches = plural(unique, "individual matches", "individuals match");
-        text += &format!("unique    {matches} exactly one {one}: re-identified ({share})\n");
-        if let Some(least) = linked.least() {
-            text += &format!("least     {} for an individual with a match\n", plural(least, one, many));
-        }
-        for (name, learnt) in &linked.homogeneous {
-            text += &match learnt {
-                0 => format!("learnt    {name} of no individual: nowhere do all matches hold one value\n"),
-                _ => format!(
-                    "learnt    {name} of {} ({}): all their matches hold one value\n",
-                    individuals(*learnt),
-                    percent_of(*learnt, all)
-                ),
-            };
-        }
-        if let Some(k) = self.k {
-            let word = if holds { "holds   " } else { "FAILS   " };
-            let required = plural(k, "match", "matches");
-            text += &match linked.least() {
-                Some(least) => format!("{word}  {required} required, {least} reached{}\n", only_on(linked)),
-                None => format!(
-                    "no answer {required} required; no individual of A has a match{}\n",
-                    only_on(linked)
-                ),
-            };
-        }
-        if !linked.matches.is_empty() {
-            text += "\nmatches        individuals\n";
-            let bins = bins(linked.matches.iter().map(|(matches, count)| (*matches, 1, *count)));
-            let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
-            for bin in &bins {
-                let bar = bar(bin.individuals, most);
-                text += &format!("{:<15} {:>10}  {bar}\n", bin.text(), grouped(bin.individuals));
-            }
-            text += "\n";
-        }
-        if linked.rows_without_individual > 0 {
-            let rows = plural(
-                linked.rows_without_individual,
-                "row of A without an individual",
-                "rows of A without an individual",
-            );
-            text += &format!("skipped   {rows}: not counted\n");
-        }
-        if linked.uncovered > 0 {
-            let rows = plural(linked.uncovered, "row of A holds a value", "rows of A hold a value");
-            text += &format!("uncovered {rows} that no hierarchy file covers: no match\n");
-        }
-        if let Some(suppressed @ 1..) = linked.suppressed_rows {
-            text +=
-                &format!("suppressed {} in B: any match of these individuals is wrong\n", rows(suppressed));
-        }
-        let region = Some(Descriptor::region().to_string());
-        if linked.are_assigned && linked.are_centroids {
-            text += "note      an individual matches the class that the private record assigns to its values; an attacker without \
-                     that record can only guess the class with the nearest centroids\n";
-        } else if linked.are_centroids {
-            text += "note      an individual matches the class whose centroids are nearest to its values: a guess, which may be \
-                     another one's class, and so may what is learnt from it\n";
-        } else if linked.are_assigned {
-            text += "note      an individual matches the class that the private record assigns to its values; an attacker without \
-                     that record finds every class whose regions hold them, which may be more\n";
-        } else if linked.on.iter().any(|(_, recoding)| *recoding == region) {
-            text += "note      an individual matches every class whose regions hold its values; where regions overlap, that is \
-                     more than its own class\n";
-        }
-        text + "note      individuals who are missing from B or suppressed in it may match the rows of others\n"
-    }
-}
-
-/// Returns the limit of an attack on some of the quasi-identifiers of a release.
-fn only_on(linked: &Linked) -> String {
-    let used = linked.on.iter().filter(|(_, recoding)| recoding.is_some()).count();
-    match linked.unused.len() {
-        0 => String::new(),
-        unused => format!(
-            ", on {used} of {} quasi-identifiers; an attacker who also knows the others may have fewer",
-            used + unused
-        ),
-    }
-}
-
-fn to_json(linked: &Linked) -> serde_json::Value {
-    let histogram: Vec<_> = linked
-        .matches
-        .iter()
-        .map(|(matches, count)| json!({ "matches": matches, "individuals": count }))
-        .collect();
-    let homogeneous: Vec<_> = (linked.homogeneous.iter())
-        .map(|(name, count)| {
-            let share = ratio(u128::from(*count), u128::from(linked.individuals()));
-            json!({ "column": name, "individuals": count, "share": plain_number(share) })
-        })
-        .collect();
-    let on: Vec<_> =
-        linked.on.iter().map(|(name, by)| json!({ "column": name, "generalized": by })).collect();
-    let unused: Vec<_> =
-        linked.unused.iter().map(|(name, why)| json!({ "column": name, "why": why })).collect();
-    json!({
-        "on": on,
-        "not_used": unused,
-        "read_as_texts": linked.read_alone,
-        "individuals": linked.individuals(),
-        "matched": linked.matched(),
-        "unmatched": linked.unmatched,
-        "apart": linked.apart,
-        "never_equal": linked.never_equal,
-        "unique": linked.unique(),
-        "least_matches": linked.least(),
-        "histogram": histogram,
-        "homogeneous": homogeneous,
-        "uncovered": linked.uncovered,
-        "rows_without_individual": linked.rows_without_individual,
-        "suppressed_rows": linked.suppressed_rows,
-        "by_assignment": linked.are_assigned,
-    })
 }

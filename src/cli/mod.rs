@@ -6,8 +6,6 @@ mod explain;
 mod generate;
 mod hierarchy;
 mod init;
-pub mod json_fields;
-mod labels_for_all;
 mod link;
 mod list;
 mod names;
@@ -26,13 +24,16 @@ use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 use tokio::runtime::{Handle, Runtime};
 
+use crate::answer::Answer;
 use crate::engine::damaged::is_guarded;
 use crate::engine::temporary;
 use crate::engine::{Resources, Run};
 use crate::error::{Code, Error, Kind, Result, of_file};
 use crate::progress::CancelToken;
+use crate::render::{Document, Extent, json, markdown, text};
 use progress::ProgressLine;
 use source::Set;
 
@@ -108,6 +109,8 @@ enum Format {
     Text,
     /// JSON for programs.
     Json,
+    /// Text as a page in Markdown.
+    Markdown,
 }
 
 #[derive(Debug, Subcommand)]
@@ -144,16 +147,42 @@ impl Command {
 
 /// The output of a command and its outcome.
 struct Done {
-    text: String,
+    document: Document,
     json: serde_json::Value,
     /// Whether all requirements of the call hold: exit code 0 or 1.
     holds: bool,
+    /// Whether people get the document as a page in Markdown, too.
+    is_page: bool,
 }
 
 impl Done {
+    /// Creates the outcome of a command with an answer.
+    ///
+    /// # Errors
+    /// An internal error for an answer that JSON cannot hold.
+    fn of(answer: &impl Answer) -> Result<Self> {
+        let (document, holds) = (answer.document(), answer.holds());
+        Ok(Self { document, json: json(answer)?, holds, is_page: false })
+    }
+
     /// Creates the outcome of a command that has printed its output itself.
     fn printed() -> Self {
-        Self { text: String::new(), json: serde_json::Value::Null, holds: true }
+        Self { document: Document::default(), json: serde_json::Value::Null, holds: true, is_page: false }
+    }
+
+    /// Lays out the output.
+    fn output(&self, format: Format, verbosity: Verbosity) -> String {
+        let extent = match verbosity {
+            Verbosity::Quiet => Extent::Results,
+            Verbosity::Normal => Extent::Advice,
+            Verbosity::Verbose => Extent::Details,
+        };
+        match format {
+            _ if self.json.is_null() => String::new(),
+            Format::Json => format!("{:#}\n", self.json),
+            Format::Text if !self.is_page => without_controls(&text(&self.document, extent)),
+            Format::Text | Format::Markdown => without_controls(&markdown(&self.document, extent)),
+        }
     }
 }
 
@@ -182,14 +211,9 @@ pub fn main() -> ExitCode {
         .unwrap_or_else(|_| Err(Error::internal("cli: the command panicked")));
     match done {
         Ok(done) => {
-            let text = match format {
-                Format::Text if verbosity == Verbosity::Quiet => without_controls(&without_notes(&done.text)),
-                Format::Text => without_controls(&done.text),
-                Format::Json if done.json.is_null() => String::new(),
-                Format::Json => format!("{:#}\n", done.json),
-            };
+            let output = done.output(format, verbosity);
             let mut out = std::io::stdout().lock();
-            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            match out.write_all(output.as_bytes()).and_then(|()| out.flush()) {
                 // A reader that closed the pipe does not want more: no error.
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                     let _ = writeln!(std::io::stderr(), "kanon: writing the result: {}", of_file(&error));
@@ -210,36 +234,49 @@ fn consistent(cli: Cli) -> Result<Cli, clap::Error> {
         let why = "the argument '--quiet' cannot be used with '--verbose'";
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, why));
     }
+    if cli.everywhere.format == Format::Markdown && matches!(cli.command, Command::Sql(_)) {
+        let why = "'kanon sql' prints its results as text or as JSON, not as Markdown";
+        return Err(Cli::command().error(ErrorKind::ArgumentConflict, why));
+    }
     Ok(cli)
 }
 
-/// Removes the lines that only advise: what to run next, what to compare, what to keep.
-fn without_notes(text: &str) -> String {
-    let is_note = |line: &&str| NOTES.iter().any(|key| line.starts_with(&format!("{key:<10}")));
-    text.split_inclusive('\n').filter(|line| !is_note(line)).collect()
+/// An error, as JSON shows it.
+#[derive(Serialize)]
+struct ErrorAnswer<'a> {
+    #[serde(flatten)]
+    first: OneError<'a>,
+    exit_code: u8,
+    /// All of them, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<OneError<'a>>,
 }
 
-/// The first words of lines that only advise.
-const NOTES: [&str; 4] = ["compare", "keep", "next", "note"];
+/// One of several errors.
+#[derive(Serialize)]
+struct OneError<'a> {
+    error: &'a str,
+    code: &'a str,
+}
+
+impl<'a> From<&'a Error> for ErrorAnswer<'a> {
+    fn from(error: &'a Error) -> Self {
+        let one = |error: &'a Error| OneError { error: error.message(), code: error.code() };
+        let all: Vec<OneError> = error.each().map(one).collect();
+        let errors = if all.len() > 1 { all } else { Vec::new() };
+        Self { first: one(error), exit_code: error.kind().exit_code(), errors }
+    }
+}
 
 /// Prints an error, and those beside it; returns its exit code.
 fn failed(error: &Error, format: Format) -> ExitCode {
     let text = match format {
-        Format::Text => {
+        Format::Text | Format::Markdown => {
             let line = |error: &Error| format!("kanon: {}\n", without_controls(error.message()));
             error.each().map(line).collect()
         }
-        Format::Json => format!("{:#}\n", {
-            let code = error.kind().exit_code();
-            let mut json =
-                serde_json::json!({ "error": error.message(), "code": error.code(), "exit_code": code });
-            if error.each().nth(1).is_some() {
-                let one =
-                    |error: &Error| serde_json::json!({ "error": error.message(), "code": error.code() });
-                json["errors"] = error.each().map(one).collect();
-            }
-            json
-        }),
+        Format::Json => json(&ErrorAnswer::from(error))
+            .map_or_else(|error| format!("kanon: {}\n", error.message()), |json| format!("{json:#}\n")),
     };
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
     ExitCode::from(error.kind().exit_code())
@@ -291,10 +328,11 @@ fn run(cli: Cli) -> Result<Done> {
         _ => (false, false),
     };
     // Programs read standard error too, as JSON.
-    let prints_notices = format == Format::Text && verbosity != Verbosity::Quiet;
+    let prints_notices = format != Format::Json && verbosity != Verbosity::Quiet;
     let shows_progress = std::io::stderr().is_terminal() && prints_notices && !prints_itself;
-    let progress =
-        Arc::new(ProgressLine::new(shows_progress, prints_notices, verbosity == Verbosity::Verbose));
+    let prints_steps = verbosity == Verbosity::Verbose;
+    let beats = prints_notices && !shows_progress && !prints_itself;
+    let progress = Arc::new(ProgressLine::new(shows_progress, prints_notices, prints_steps, beats));
     let signals = {
         let _entered = listening.enter();
         signals(stop.clone(), !is_prompt)?
@@ -331,9 +369,9 @@ async fn command(
         Command::Init(init) => init.run(run).await,
         Command::Check(check) => check.run(run).await,
         Command::Search(search) => search.run(run).await,
-        Command::Release(release) => release.run(run).await,
+        Command::Release(release) => release.run(run, format).await,
         Command::Verify(verify) => verify.run(run).await,
-        Command::Explain(explain) => explain.run(run).await,
+        Command::Explain(explain) => explain.run(),
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
         Command::Sql(sql) => sql.run(run, format, verbosity, listening).await,

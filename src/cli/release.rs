@@ -4,29 +4,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde::Serialize;
 
-use super::explain::limit_text;
-use super::labels_for_all::labels_for_all;
-use super::numbers::{
-    as_is_lines, doubt_lines, exact_quasi_line, grouped, homogeneous_lines, label_text, model_text, nodes_of,
-    percent, percent_of, plural, rows, rows_of, steps_by, unique_lines,
-};
 use super::source::{PolicyFile, PrivatePlace, Set};
-use super::{Done, in_shell, without_controls};
-use crate::class::ClassSizes;
+use super::{Done, Format, in_shell, without_controls};
+use crate::answer::release::ReleaseAnswer;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, of_file};
 use crate::input::address::local_path;
 use crate::input::files::end_of_data;
 use crate::input::{Input, PolicySource};
-use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
-use crate::release::kind::describe::Describe;
 use crate::release::publish::place::{Place, check_outside_releases};
-use crate::release::publish::record::{ModelRecord, PrivateRecord};
+use crate::release::publish::record::{PrivateRecord, PublicRecord};
 use crate::release::publish::staging::private_file;
-use crate::release::{Released, release, release_again};
+use crate::release::{release, release_again};
+use crate::render::{Document, json};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
 #[derive(Debug, Args)]
@@ -70,7 +63,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    pub(super) async fn run(mut self, run: &Run) -> Result<Done> {
+    pub(super) async fn run(mut self, run: &Run, format: Format) -> Result<Done> {
         for path in [Some(&mut self.to), self.report.as_mut(), self.recoding.as_mut()].into_iter().flatten() {
             *path = local_path(&path)?;
         }
@@ -103,7 +96,7 @@ impl Release {
             (None, None) => return Err(Error::policy("give the policy with --policy")),
         };
         if let Some(path) = &self.report {
-            let report = json!({ "public": &released.public, "private": &released.private });
+            let report = json(&Report { public: &released.public, private: &released.private })?;
             let written = private_file(path, self.overwrite)
                 .and_then(|mut file| file.write_all(format!("{report:#}\n").as_bytes()));
             if let Err(error) = written {
@@ -112,185 +105,39 @@ impl Release {
             }
         }
         // From here on the run must not fail: the release is published.
-        for warning in &released.warnings {
-            let warning = without_controls(&format!("kanon: the release is published, but {warning}\n"));
-            let _ = std::io::stderr().lock().write_all(warning.as_bytes());
+        let mut answer = ReleaseAnswer::of(released, &place)?;
+        if format != Format::Json {
+            for warning in &answer.released.warnings {
+                let warning = without_controls(&format!("kanon: the release is published, but {warning}\n"));
+                let _ = std::io::stderr().lock().write_all(warning.as_bytes());
+            }
         }
-        let json = serde_json::to_value(&released.public)
-            .map_err(|_| Error::internal("release: the public record cannot be serialized"))?;
-        Ok(Done { text: self.describe(&released, &place)?, json, holds: true })
+        answer.compare_by = self.policy.as_ref().map(|policy| {
+            let (input, policy) = (in_shell(&self.input), self.set.with_policy(policy));
+            format!("kanon search {input} {policy} --compare")
+        });
+        let mut done = Done::of(&answer)?;
+        self.add_next(&mut done.document, &answer, &place);
+        Ok(done)
     }
 
-    /// Describes a release.
-    fn describe(&self, released: &Released, place: &Place) -> Result<String> {
-        let Released { public, private, before, after, costs, chosen, least_holders, remarks, .. } = released;
-        let search = &private.search;
-        let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
-        let shows = chosen.describe();
-        let is_text = |name: &str| {
-            private.input_columns.iter().any(|column| column.column == name && column.data_type == "text")
-        };
-        let as_text = public.columns().filter(|column| column.data_type == "Utf8" && !is_text(&column.name));
-        let as_text: Vec<&str> = as_text.map(|column| column.name.as_str()).collect();
-        let lost = shows.lost(costs);
-        let costs = costs_text(&chosen.columns(), shows, costs, private.suppressed_rows > 0);
-        let facts = shows.facts();
-        let models: Vec<String> = public
-            .models
-            .iter()
-            .map(|model| {
-                let is_it = |other: &&ModelRecord| {
-                    (other.text(), &other.parameters) == (model.text(), &model.parameters)
-                };
-                let in_input = private.compared_with_input.iter().find(is_it).and_then(|other| other.reached);
-                model_text(model, in_input)
-            })
-            .collect();
-        // Drops the trailing slash that shell completion adds.
-        let out: PathBuf = self.to.components().collect();
-        let out = out.display();
-        let mut text = String::new();
-        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
-        line(
-            "read",
-            match private.input_individuals {
-                Some(individuals) => rows_of(
-                    private.input_rows,
-                    individuals,
-                    private.input_rows_without_individual.unwrap_or_default(),
-                ),
-                None => format!("{}; each counts as an individual", rows(private.input_rows)),
-            },
-        );
-        text += &doubt_lines(&released.doubts);
-        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
-        if private.duplicate_rows > 0 {
-            line(
-                "copies",
-                format!(
-                    "{} of them ({}) are exact copies of another row: intended, or loaded twice?",
-                    grouped(private.duplicate_rows),
-                    percent_of(private.duplicate_rows, private.input_rows)
-                ),
-            );
-        }
-        let unit = if private.input_individuals.is_some() { "individuals" } else { "rows" };
-        line(
-            "before",
-            format!(
-                "k {}; {} of {unit} unique on their quasi-identifiers; highest risk {}",
-                grouped(before.min().unwrap_or(0)),
-                percent(risk(before, "sample_uniqueness")?),
-                percent(risk(before, "prosecutor_risk_max")?),
-            ),
-        );
-        line(
-            "search",
-            match search.nodes {
-                None if self.recoding.is_some() => {
-                    "none: the recoding of the earlier release again".to_owned()
-                }
-                None => {
-                    let steps = steps_by(&search.method, search.evaluated);
-                    let by = search.best.first().and_then(|best| best.by.as_ref());
-                    steps + &by.map(|by| format!(", least loss by {by}")).unwrap_or_default()
-                }
-                Some(nodes) => format!(
-                    "{}, {} evaluated, {}",
-                    nodes_of(nodes),
-                    grouped(search.evaluated),
-                    if search.proven { "proven best" } else { "not proven best" }
-                ),
-            },
-        );
-        line("chosen", shows.shown(&labels_for_all(&self.to, public), &as_text));
-        for (column, label) in public.recoding.labels_of_joined() {
-            line("labels", label_text(column, label));
-        }
-        line("costs", costs);
-        if let Some(lost) = lost {
-            line("lost", lost);
-        }
-        if let (true, Some(policy)) = (is_coarse, &self.policy) {
-            let (input, policy) = (in_shell(&self.input), self.set.with_policy(policy));
-            line("compare", format!("kanon search {input} {policy} --compare: what other methods keep"));
-        }
-        let all = private.input_individuals.unwrap_or(private.input_rows);
-        let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
-        let unowned = private.suppressed_rows_without_individual.unwrap_or_default();
-        let what = match private.suppressed_individuals {
-            Some(individuals) => rows_of(private.suppressed_rows, individuals, unowned),
-            None => rows(private.suppressed_rows),
-        };
-        // Rows without an individual are in no share of individuals.
-        let of_rows = match unowned {
-            0 => String::new(),
-            _ => format!(
-                " of individuals, {} of rows",
-                percent_of(private.suppressed_rows, private.input_rows)
-            ),
-        };
-        let share = public.statement.as_ref().map_or(String::new(), |statement| limit_text(statement) + ": ");
-        line(
-            "suppressed",
-            format!(
-                " {what} ({}{of_rows}, limit {share}{})",
-                percent_of(suppressed, all),
-                match private.suppressed_individuals {
-                    Some(_) => plural(private.suppression_limit, "individual", "individuals"),
-                    None => rows(private.suppression_limit),
-                },
-            ),
-        );
-        line("verified", models.join("; ") + facts.judged);
-        line(
-            "after",
-            format!(
-                "highest risk {}, mean risk {}, {} unique",
-                percent(risk(after, "prosecutor_risk_max")?),
-                percent(risk(after, "prosecutor_risk_mean")?),
-                percent(risk(after, "sample_uniqueness")?),
-            ),
-        );
-        let individuals = public.individuals.is_some();
-        text += &match facts.has_exact_quasi {
-            true => exact_quasi_line(risk(after, "sample_uniqueness")?),
-            false => {
-                let on_quasi = risk(after, "sample_uniqueness")?;
-                unique_lines(on_quasi, &public.unique, &released.sufficient, individuals)
-            }
-        };
-        text += &homogeneous_lines(&public.homogeneous, individuals);
-        text += &as_is_lines(&private.as_is, *least_holders, individuals);
-        text += &remarks.iter().map(|line| format!("warning   {line}\n")).collect::<String>();
-        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
-        let tables = public.tables.iter().map(|table| {
-            let folder = table.folder.as_ref().map(|folder| format!("/{folder}")).unwrap_or_default();
-            let files = match table.files.as_slice() {
-                [one] => format!("{out}{folder}/{}", one.name),
-                many => format!("{out}{folder}/part-*.parquet, {} files", many.len()),
-            };
-            format!("{files} ({})", rows(table.rows))
-        });
-        line("wrote", format!("{}, _kanon.json", tables.collect::<Vec<_>>().join(", ")));
-        let private = place.private().components().collect::<PathBuf>();
-        let private = private.display();
-        line("keep", format!("{private} to yourself: it holds raw facts about the input"));
+    /// Adds what to run next.
+    fn add_next(&self, document: &mut Document, answer: &ReleaseAnswer, place: &Place) {
         // A private record holds the policy, but no population.
-        let policy = self.policy.as_ref().filter(|_| released.reads_population);
-        let policy = policy.map(|policy| format!(" {}", self.set.with_policy(policy)));
-        let (out, input) = (in_shell(&out.to_string()), in_shell(&self.input));
-        let private = place.is_apart().then(|| format!(" --private {}", in_shell(&private.to_string())));
-        line(
-            "next",
-            format!(
-                "kanon verify {out} --input {input}{}{}",
-                private.unwrap_or_default(),
-                policy.unwrap_or_default()
-            ),
-        );
-        Ok(text)
+        let policy = self.policy.as_ref().filter(|_| answer.released.reads_population);
+        let policy = policy.map(|policy| format!(" {}", self.set.with_policy(policy))).unwrap_or_default();
+        let private = place.is_apart().then(|| format!(" --private {}", in_shell(&answer.private_record)));
+        let (out, input) = (in_shell(&answer.folder), in_shell(&self.input));
+        let private = private.unwrap_or_default();
+        document.advice("next", format!("kanon verify {out} --input {input}{private}{policy}"));
     }
+}
+
+/// Both records of a release.
+#[derive(Serialize)]
+struct Report<'a> {
+    public: &'a PublicRecord,
+    private: &'a PrivateRecord,
 }
 
 /// Refuses OUT with the name of a file of data: a release is a folder.
@@ -324,34 +171,6 @@ fn earlier(path: &Path) -> Result<PrivateRecord> {
     })
 }
 
-/// Above this mean of the columns' losses a release points to other methods.
-const COARSE: f64 = 0.3;
-
-/// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
-/// average.
-fn costs_text(columns: &[&str], shows: &dyn Describe, costs: &[f64], some_suppressed: bool) -> String {
-    const SHOWN: usize = 4;
-    const MUCH: f64 = 0.5;
-    let mut all: Vec<(&str, f64)> = columns.iter().copied().zip(costs.iter().copied()).collect();
-    all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let count = |least: f64| all.iter().filter(|(_, cost)| *cost > least).count();
-    let shown = count(MUCH).max(SHOWN).min(count(0.0));
-    let rest = match count(0.0) - shown {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    let text = all.iter().take(shown);
-    let text: Vec<(&str, String)> = text.map(|(name, cost)| (*name, percent(*cost))).collect();
-    match text.as_slice() {
-        [] => shows.costs_nothing(),
-        [(first, share), others @ ..] => {
-            let others: String = others.iter().map(|(name, share)| format!(", {name} {share}")).collect();
-            let all = if some_suppressed { "; a suppressed row counts as 100 %" } else { "" };
-            format!("most: {}{others}{rest}{all}", shows.cost(first, share))
-        }
-    }
-}
-
 /// Checks the report's path before the release is made: writing it must not fail afterwards, and
 /// the published folder must not contain it.
 fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
@@ -380,11 +199,4 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
         return Err(Error::policy("is the place of the private record; choose another name").at(at));
     }
     Ok(())
-}
-
-/// Returns the risk measure `name` of these classes.
-pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
-    let row = RISKS.iter().find(|row| row.doc.name == name);
-    let row = row.ok_or_else(|| Error::internal("release: a risk measure is missing from the table"))?;
-    Ok(row.with(&[])?.value(sizes).unwrap_or(0.0))
 }

@@ -8,7 +8,6 @@ use clap::Args;
 
 use super::in_shell;
 use super::names::{Names, Part, name, parts};
-use super::numbers::plural;
 use crate::doc::find;
 use crate::error::{Code, Error, Result};
 use crate::input::Input;
@@ -17,6 +16,7 @@ use crate::input::files::STANDARD_INPUT;
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Requirement, SensitiveColumn};
 use crate::parameter::Setting;
+use crate::plural::plural;
 use crate::policy::{CsvOptions, Folder, PolicySpec, SetKey};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
@@ -236,17 +236,17 @@ pub(crate) fn find_table(input: &str) -> Result<Input> {
     }
 }
 
-/// Returns the line that says what figures in rows of a release leave out: its individuals, or its groups.
+/// Returns the note that says what figures in rows of a release leave out: its individuals, or its groups.
 pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<String> {
     let shows = record.recoding.describe();
     if let Some(note) = shows.note() {
-        return Some(format!("note      {note}\n"));
+        return Some(note);
     }
     let individuals = record.individuals.filter(|_| !record.recoding.has_row_per_individual())?;
     let individuals = plural(individuals, "individual", "individuals");
     Some(format!(
-        "note      counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \
-         several rows: kanon explain {} shows its figures\n",
+        "counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \
+         several rows: kanon explain {} shows its figures",
         in_shell(release)
     ))
 }

@@ -4,26 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
 
 use super::Done;
-use super::labels_for_all::labels_for_all;
-use super::numbers::{exact_quasi_line, grouped, homogeneous_lines, model_text, plural, rows, unique_lines};
-use super::release::risk;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
+use crate::answer::verify::verify;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::input::address::local_path;
-use crate::model::Quantity;
 use crate::policy::Files;
-use crate::progress::Phase;
-use crate::release::check_release;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::PublicRecord;
 use crate::release::publish::staging::unfinished;
 use crate::release::publish::statement::may_be_policy_of;
-use crate::release::publish::write::CREATED_BY;
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
@@ -73,96 +66,14 @@ impl Verify {
         let policy =
             policy.map_or_else(|| found.as_deref().map(&open).transpose(), |given| Ok(Some(given)))?;
         let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
-        run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
-        let checked = check_release(run, &place, input.as_ref(), policy).await?;
-        let public = &checked.public;
-        let shows = public.recoding.describe();
-        let facts = shows.facts();
-        let mut text = format!(
-            "read      {} in {}, {}{}\n",
-            rows(public.rows()),
-            plural(public.classes, facts.class_words[0], facts.class_words[1]),
-            plural(public.files().count() as u64, "file", "files"),
-            match checked.verified.unowned_rows {
-                0 => String::new(),
-                unowned => format!("; {} without an individual", rows(unowned)),
-            },
-        );
-        if let Some(found) = &found {
-            text += &format!(
-                "policy    {}, which fits the public record; there is no private record\n",
-                found.display()
-            );
+        let mut answer = verify(run, &place, input.as_ref(), policy).await?;
+        answer.policy = found.map(|path| path.display().to_string());
+        let public = &answer.checked.public;
+        if !answer.with_input && !public.recoding.describe().facts().has_exact_quasi {
+            answer.notes.extend(release_note(&out.display().to_string(), public));
         }
-        let individuals = public.individuals.is_some() && checked.with_input;
-        let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
-        text += &match facts.has_exact_quasi {
-            true => exact_quasi_line(on_quasi),
-            false => unique_lines(on_quasi, &checked.unique, &checked.sufficient, individuals),
-        };
-        // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
-        for (model, reached) in public.models.iter().zip(&checked.verified.reached) {
-            let by_rows = (public.individuals.is_none() || public.recoding.has_row_per_individual())
-                && model.compared_with.is_none()
-                && model.level.is_none()
-                && reached.is_some();
-            let holds = checked.with_input || by_rows;
-            let in_input = reached.filter(|_| checked.with_input).map(Quantity::to_f64);
-            let text_of_model = model_text(model, in_input);
-            let (holds, judged) = (if holds { "holds" } else { "recorded" }, facts.judged);
-            text += &format!("{holds:<10}{text_of_model}{judged}\n");
-        }
-        text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
-        let (key, least) = shows.least(&labels_for_all(&out, public));
-        text += &format!("{key:<10}{least}\n");
-        let all = rows(public.rows());
-        text += &match (checked.verified.suppressed_rows, shows.verified(&all)) {
-            (Some(_), Some(what)) => format!("verified  against the input: {what}\n"),
-            (Some(suppressed), None) => format!(
-                "verified  against the input: all {all} come from it, {} suppressed{}\n",
-                rows(suppressed),
-                match checked.verified.individuals.map_or(0, |individuals| individuals.suppressed_unowned) {
-                    0 => String::new(),
-                    unowned => format!(", {} without an individual", grouped(unowned)),
-                }
-            ),
-            (None, _) if public.individuals.is_some() && !public.recoding.has_row_per_individual() => {
-                "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat the \
-                 record, which the rows do not contradict; --input INPUT recounts them\n"
-                    .to_owned()
-            }
-            (None, _) => {
-                "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
-            }
-        };
-        if !checked.with_input && !facts.has_exact_quasi {
-            text += &release_note(&out.display().to_string(), public).unwrap_or_default();
-        }
-        if !checked.with_bytes {
-            text += &format!(
-                "bytes     differ from what {CREATED_BY} writes for these rows: {} wrote the files, and only that \
-                 version can tell whether they hold anything else\n",
-                public.tool
-            );
-        }
-        let json = json!({
-            "holds": true,
-            "policy": found.as_ref().map(|path| path.display().to_string()),
-            "with_input": checked.with_input,
-            "with_bytes": checked.with_bytes,
-            "rows": public.rows(),
-            "classes": public.classes,
-            "individuals": checked.verified.individuals.and(public.individuals),
-            "suppressed_rows": checked.verified.suppressed_rows,
-            "suppressed_individuals": checked.verified.individuals.map(|individuals| individuals.suppressed),
-            "rows_without_individual": checked.verified.individuals.map(|_| checked.verified.unowned_rows),
-            "suppressed_rows_without_individual": checked.verified.individuals.map(|individuals| individuals.suppressed_unowned),
-            "unique": checked.unique,
-            "homogeneous": checked.verified.homogeneous,
-            "models": public.models,
-        });
-        Ok(Done { text, json, holds: true })
+        Done::of(&answer)
     }
 }
 

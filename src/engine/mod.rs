@@ -10,6 +10,7 @@ pub(crate) mod distinct;
 pub(crate) mod each_class;
 pub mod functions;
 pub(crate) mod per_dictionary;
+pub(crate) mod phase_clock;
 pub(crate) mod read_dictionaries;
 pub(crate) mod replay_table;
 mod rules;
@@ -20,6 +21,7 @@ pub(crate) mod temporary;
 #[cfg(test)]
 pub(crate) mod watch;
 
+pub use phase_clock::PhaseTime;
 pub use rules::{Rules, counting_rules};
 pub use run::Run;
 pub(crate) use session::INT96_UNIT;

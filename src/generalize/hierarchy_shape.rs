@@ -1,6 +1,7 @@
 //! The shape of a hierarchy file: what lies below each of its labels.
 
 use hashbrown::HashMap;
+use serde::Serialize;
 
 use crate::decimal::ratio;
 
@@ -24,14 +25,14 @@ pub struct HierarchyShape<'a> {
     levels: Vec<Vec<Label<'a>>>,
 }
 
-/// The least, the mean and the greatest of some counts.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The least, the mean and the greatest of a number that each label has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// The least count.
+    /// The least number.
     pub least: u64,
-    /// The mean of all counts.
+    /// The mean of all labels.
     pub mean: f64,
-    /// The greatest count.
+    /// The greatest number.
     pub greatest: u64,
 }
 

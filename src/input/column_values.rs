@@ -49,8 +49,8 @@ pub struct HierarchyOfValues {
     pub rows: Vec<Vec<String>>,
     /// The descriptors of the levels of the labels.
     pub levels: Vec<String>,
-    /// The memory of the rows.
-    _held: Held,
+    /// The memory of the rows, and of their CSV.
+    pub(crate) held: Held,
 }
 
 /// Applies a rule to the distinct values of a column. A value is written as a policy with a
@@ -95,7 +95,7 @@ pub async fn hierarchy_of_values(
     run.stop.check()?;
     let rows = rows_of(&hierarchy, values, &columns)?;
     let levels = levels.iter().map(|level| level.descriptor().to_string());
-    Ok(HierarchyOfValues { rows, levels: levels.collect(), _held: held })
+    Ok(HierarchyOfValues { rows, levels: levels.collect(), held })
 }
 
 /// Counts the rows of every value of a column as a policy with a hierarchy file reads it, NULL

@@ -16,7 +16,7 @@ const MOST_CODES: u64 = 10;
 /// A value is frequent if at least one holder in this many holds it.
 const FREQUENT: u64 = 3;
 /// The k that a first policy requires.
-pub const K: u64 = 5;
+pub(super) const K: u64 = 5;
 
 /// Returns the rule that merges the values of a column; `None` where fewer than three of them are
 /// held by enough individuals, or are in enough rows if no column identifies individuals.

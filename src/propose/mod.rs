@@ -4,18 +4,20 @@
 //! Names are looked up in a table of words (`names`), the data is counted (`facts`), values are
 //! looked up in the hierarchies that come with the tool (`known_levels`), and the
 //! quasi-identifiers are tried together (`separation`). The result holds names, types, counts and
-//! shares, but no values of the data.
+//! shares, but no values of the data; `policy_text` writes it as a policy file.
 
 mod csv;
 mod doubts;
 mod facts;
 mod forms;
+mod input_text;
 mod known_levels;
 mod languages;
 mod merge_levels;
 mod missing;
 mod names;
 mod oddities;
+mod policy_text;
 mod quartiles;
 mod relative_dates;
 mod roles;
@@ -26,10 +28,10 @@ use arrow::datatypes::{Field, Schema};
 use datafusion::prelude::DataFrame;
 
 pub use facts::ColumnFacts;
-pub use merge_levels::K;
 pub use oddities::{ColumnToCheck, oddities};
+pub use policy_text::policy_text;
 pub use roles::Proposed;
-pub use separation::{NEARLY_ALL, SingledOut, Together};
+pub use separation::{SingledOut, Together};
 pub use steps::Levels;
 
 use crate::engine::{Run, counting_rules};

@@ -6,6 +6,7 @@
 //! with the share of unique rows, the quantity that concerns an individual.
 
 use datafusion::prelude::DataFrame;
+use serde::Serialize;
 
 use super::facts::narrow;
 use crate::error::Result;
@@ -22,7 +23,7 @@ const CANDIDATES: usize = 8;
 const TOGETHER: usize = 3;
 
 /// The share of rows that are nearly all.
-pub const NEARLY_ALL: f64 = 0.9;
+pub(super) const NEARLY_ALL: f64 = 0.9;
 
 /// Undecided columns that single nearly all rows out together.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,11 +35,11 @@ pub struct Together {
 }
 
 /// Columns and the rows that they single out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SingledOut {
-    /// The columns, the one that separates most first.
+    /// The columns, the one that makes most rows unique first.
     pub columns: Vec<String>,
-    /// The share of rows that are the only one with their values of these columns.
+    /// The share of rows that are unique on them.
     pub unique_share: f64,
 }
 

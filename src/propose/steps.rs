@@ -33,12 +33,12 @@ impl Levels {
     }
 
     /// Returns whether the values are merged, as no hierarchy is known for them.
-    pub fn is_merge(&self) -> bool {
+    pub(super) fn is_merge(&self) -> bool {
         self.settings.iter().any(|(key, _)| *key == merge::DOC.name)
     }
 
     /// Returns whether the rarest are merged first.
-    pub fn is_by_counts(&self) -> bool {
+    pub(super) fn is_by_counts(&self) -> bool {
         self.settings.iter().any(|(key, value)| *key == merge::DOC.name && value.contains(merge::COUNTS))
     }
 }

@@ -38,20 +38,19 @@ mod verify_folder;
 pub(crate) mod written_columns;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub use publish::make_record::risks;
 pub use publish::place::Place;
-#[cfg(feature = "cli")]
-pub(crate) use search::why_nothing;
-pub(crate) use search::{ask, can_be_searched};
+pub(crate) use search::{ask, can_be_searched, why_nothing};
 pub use search::{compare, limit, profile_classes, search, search_minimal};
 use search::{search_apart, unseen_values};
-#[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;
 pub use verify_folder::{Checked, check_release};
 
 use crate::class::ClassSizes;
-use crate::engine::{Resources, Run};
+use crate::engine::phase_clock::PhaseClock;
+use crate::engine::{PhaseTime, Resources, Run};
 use crate::error::{Code, Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::population::PopulationTable;
@@ -103,6 +102,8 @@ pub struct Released {
     /// Failures after the release was in its place, and values that a requirement names in vain, in
     /// whole sentences for users.
     pub warnings: Vec<String>,
+    /// The phases of the run, in their order.
+    pub phases: Vec<PhaseTime>,
 }
 
 /// Releases `input` under a policy to a place: profile, choose, apply, verify, publish.
@@ -177,6 +178,8 @@ async fn release_by(
     place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
+    let clock = Arc::new(PhaseClock::start(Arc::clone(&run.progress)));
+    let run = &Run { progress: Arc::<PhaseClock>::clone(&clock), ..run.clone() };
     let staging = Staging::begin(place, overwrite, input)?;
     let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
     let spilling = Run { resources, ..run.clone() };
@@ -265,6 +268,7 @@ async fn release_by(
         sufficient: judged.sufficient,
         doubts,
         warnings,
+        phases: clock.times(),
     })
 }
 

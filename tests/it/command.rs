@@ -40,13 +40,23 @@ fn is_of_neighbours(line: &str) -> bool {
     line.starts_with("kanon: the release is published, but") && parts.iter().any(|part| line.contains(part))
 }
 
+/// Leaves out the lines that a run prints every ten seconds: a slow machine has some.
+fn without_progress(text: &str) -> String {
+    let phases = ["grouping", "searching", "writing", "verifying", "publishing"];
+    let is_progress = |line: &str| {
+        let begins = phases.iter().any(|phase| line.starts_with(&format!("kanon: {phase}, ")));
+        begins && line.ends_with(" s")
+    };
+    text.split_inclusive('\n').filter(|line| !is_progress(line.trim_end())).collect()
+}
+
 impl Ran {
     fn new(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let ran = Self {
             code: output.status.code().unwrap_or(-1),
             out: text(output.stdout),
-            err: text(output.stderr),
+            err: without_progress(&text(output.stderr)),
         };
         assert!(!ran.err.contains("panicked"), "{ran:?}");
         ran

@@ -96,7 +96,9 @@ fn six_rows_of_three_people_are_three() {
     place.write("four.toml", POLICY.replace("k = 3", "k = 4"));
     let refused = "k_anonymity(4) cannot be met: the input has only 3 individuals";
     place.run("release in.parquet --policy four.toml --to out").exit(1).says(refused);
-    let released = place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json();
+    let released =
+        place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json()["public"]
+            .clone();
     assert_eq!(
         (&released["tables"][0]["rows"], &released["individuals"], &released["classes"]),
         (&6.into(), &3.into(), &1.into())
@@ -160,7 +162,9 @@ fn two_people_who_share_both_values_are_not_diverse() {
                   problem = { role = \"sensitive\", allow_unique = true }\nage = { role = \"quasi\" }\n";
     place.write("p.toml", policy);
     place.write("merged.toml", policy.replace("\"quasi\"", "\"quasi\", min_level = 1"));
-    let released = place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json();
+    let released =
+        place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json()["public"]
+            .clone();
     assert_eq!((&released["classes"], &released["models"][1]["reached"]), (&2.into(), &2.into()));
     assert_eq!(
         released["homogeneous"],
@@ -213,7 +217,9 @@ fn the_limit_counts_people_and_nobody_is_free() {
     let best = &found["best"][0];
     assert_eq!((&best["suppressed_rows"], &best["suppressed_individuals"]), (&3.into(), &1.into()));
     assert_eq!((&best["min_class"], &best["classes"]), (&6.into(), &1.into()));
-    let released = place.run("release in.parquet --policy some.toml --to out --format json").exit(0).json();
+    let released =
+        place.run("release in.parquet --policy some.toml --to out --format json").exit(0).json()["public"]
+            .clone();
     // The row of nobody in a class that holds is released; the people of the release are six.
     assert_eq!((&released["tables"][0]["rows"], &released["individuals"]), (&7.into(), &6.into()));
     let text = place.run("release in.parquet --policy some.toml --to out --overwrite").exit(0).out;
@@ -245,9 +251,13 @@ fn a_class_of_one_person_is_found_out_by_the_input() {
     place.write("p.toml", policy);
     let by_rows = policy.replace("role = \"individual\"", "role = \"identifier\"");
     place.write("rows.toml", by_rows.replace("k = 5", "k = 5\nrows_are_individuals = true"));
-    let released = place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json();
+    let released =
+        place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json()["public"]
+            .clone();
     assert_eq!((&released["tables"][0]["rows"], &released["classes"]), (&10.into(), &1.into()));
-    let weak = place.run("release in.parquet --policy rows.toml --to weak --format json").exit(0).json();
+    let weak =
+        place.run("release in.parquet --policy rows.toml --to weak --format json").exit(0).json()["public"]
+            .clone();
     assert_eq!((&weak["tables"][0]["rows"], &weak["classes"]), (&15.into(), &2.into()));
     // The rows of the weak release under the name and with the record of a release that counts people.
     let mut record: PublicRecord =

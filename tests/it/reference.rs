@@ -7,6 +7,7 @@ mod json_outputs;
 mod kinds;
 mod real_records;
 mod records;
+mod type_docs;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

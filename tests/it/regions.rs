@@ -706,7 +706,7 @@ fn classes_that_show_the_same_are_judged_as_one() {
             if release.code == 0 {
                 assert_eq!(
                     search.json()["best"][0]["classes"],
-                    release.json()["classes"],
+                    release.json()["public"]["classes"],
                     "{method}, {ends}"
                 );
                 place.run("verify out --input in.csv").exit(0);

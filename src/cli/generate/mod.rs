@@ -7,15 +7,18 @@ mod visits;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
+use serde::Serialize;
 
 use super::Done;
-use super::numbers::{integer, rows};
+use super::numbers::integer;
+use crate::answer::Answer;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::address::local_path;
+use crate::plural::plural;
 use crate::progress::Phase;
 use crate::release::publish::place::check_outside_releases;
+use crate::render::Document;
 
 /// Generate hospital visits of made-up people as a Parquet file.
 #[derive(Debug, Args)]
@@ -54,7 +57,30 @@ impl Generate {
         };
         visits::write_visits(self.rows, self.seed, &self.to, &mut progress)?;
         let bytes = std::fs::metadata(&self.to).map_err(|e| Error::from_io(&e))?.len();
-        let text = format!("wrote     {} ({}, {bytes} bytes)\n", self.to.display(), rows(self.rows));
-        Ok(Done { text, json: json!({ "rows": self.rows, "seed": self.seed, "bytes": bytes }), holds: true })
+        let file = self.to.display().to_string();
+        Done::of(&GenerateAnswer { rows: self.rows, seed: self.seed, bytes, file })
+    }
+}
+
+/// The file of visits.
+#[derive(Serialize)]
+pub(crate) struct GenerateAnswer {
+    /// The number of rows.
+    rows: u64,
+    /// The seed of the random numbers.
+    seed: u64,
+    /// The length of the file in bytes.
+    bytes: u64,
+    /// Its path.
+    #[serde(skip)]
+    file: String,
+}
+
+impl Answer for GenerateAnswer {
+    fn document(&self) -> Document {
+        let Self { bytes, file, .. } = self;
+        let mut document = Document::default();
+        document.fact("wrote", format!("{file} ({}, {bytes} bytes)", plural(self.rows, "row", "rows")));
+        document
     }
 }

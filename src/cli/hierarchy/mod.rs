@@ -2,28 +2,25 @@
 //! against a table.
 
 mod check;
-mod draw;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::names::name;
-use super::numbers::{integer, plural};
+use super::numbers::integer;
 use super::source::{Csv, PolicyFile, Set};
 use super::{Done, Format, in_shell};
+use crate::answer::hierarchy::{HierarchyAnswer, hierarchy};
 use crate::engine::Run;
 use crate::error::{Code, Error, Result};
 use crate::generalize::hierarchy::is_table;
-use crate::generalize::hierarchy_rows::csv_for_column;
 use crate::input::Input;
 use crate::input::address::local_path;
-use crate::input::column_values::{ColumnRule, HierarchyOfValues, hierarchy_of_values};
+use crate::input::column_values::ColumnRule;
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
-use crate::progress::Phase;
 use crate::release::publish::place::check_outside_releases;
 
 /// Write a hierarchy file for a column, to edit by hand, or check one.
@@ -100,34 +97,21 @@ impl Hierarchy {
             *path = local_path(&path)?;
             check_target(path, self.overwrite, &input).map_err(|error| error.at(target_place(path)))?;
         }
-        run.progress.begin(Phase::Profile, 0);
         let files = HierarchyFiles(Folder(PathBuf::new()));
         let rule = ColumnRule { column, spec: &spec, files: &files, place: &place };
-        let made = hierarchy_of_values(run, &input, &rule).await?;
-        let csv = csv_for_column(&made.rows, column)?;
-        run.stop.check()?;
-        let Some(path) = &self.to else { return print(column, made, csv, format) };
-        write_whole(path, &csv, self.overwrite)
-            .map_err(|error| Error::from_io(&error).at(target_place(path)))?;
-        let shown = path.display();
-        let text = format!(
-            "wrote     {shown} ({}, {}: {})\n\
-             keep      {shown} to yourself: it holds every value of `{column}`\n\
-             next      edit {shown}, then kanon hierarchy check {} --input {} --column {}\n",
-            plural(made.rows.len() as u64, "value", "values"),
-            plural(made.levels.len() as u64, "level", "levels"),
-            made.levels.join(", "),
+        let answer = hierarchy(run, &input, &rule).await?;
+        let Some(path) = &self.to else { return print(&answer, format) };
+        let written = answer.write(path, self.overwrite).map_err(|error| error.at(target_place(path)))?;
+        let mut done = Done::of(&written)?;
+        let next = format!(
+            "edit {}, then kanon hierarchy check {} --input {} --column {}",
+            path.display(),
             in_shell(&path.to_string_lossy()),
             in_shell(argument),
             in_shell(column),
         );
-        let json = json!({
-            "column": column,
-            "values": made.rows.len(),
-            "levels": made.levels,
-            "file": path.to_string_lossy(),
-        });
-        Ok(Done { text, json, holds: true })
+        done.document.advice("next", next);
+        Ok(done)
     }
 }
 
@@ -138,21 +122,12 @@ fn csv_options(csv: &Csv, policy: Option<&Path>, set: &Set, input: &str) -> Resu
 }
 
 /// Prints the file. Control characters are kept where no terminal reads them.
-fn print(column: &str, made: HierarchyOfValues, csv: String, format: Format) -> Result<Done> {
-    if format == Format::Json {
-        let json = json!({
-            "column": column,
-            "values": made.rows.len(),
-            "levels": made.levels,
-            "rows": made.rows,
-        });
-        return Ok(Done { text: String::new(), json, holds: true });
-    }
+fn print(answer: &HierarchyAnswer, format: Format) -> Result<Done> {
     let mut out = std::io::stdout().lock();
-    if out.is_terminal() {
-        return Ok(Done { text: csv, json: serde_json::Value::Null, holds: true });
+    if format != Format::Text || out.is_terminal() {
+        return Done::of(answer);
     }
-    match out.write_all(csv.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(answer.csv.as_bytes()).and_then(|()| out.flush()) {
         // A reader that closed the pipe does not want more: no error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Error::from_io(&error).at("writing the result"))
@@ -185,17 +160,4 @@ fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
         false if !facts.is_file() => Err(Error::policy("expected a plain file; choose another name")),
         false => Ok(()),
     }
-}
-
-/// Writes a file that only its owner may read, completely or not at all.
-fn write_whole(path: &Path, text: &str, overwrite: bool) -> std::io::Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    match overwrite {
-        true => file.persist(path)?,
-        false => file.persist_noclobber(path)?,
-    };
-    Ok(())
 }

@@ -92,7 +92,8 @@ impl Sql {
         listening: &Handle,
     ) -> Result<Done> {
         let output = self.output.unwrap_or(match format {
-            Format::Text => Output::Table,
+            // The command line refuses Markdown.
+            Format::Text | Format::Markdown => Output::Table,
             Format::Json => Output::Json,
         });
         let prompt = self.is_prompt();

@@ -18,8 +18,8 @@ use super::Output;
 use super::draw;
 use super::errors::StageResult;
 use super::own_names::short;
-use crate::cli::numbers;
 use crate::error::{Error, Result, of_file};
+use crate::plural;
 
 /// The memory of a drawn table as a multiple of its columns' memory.
 const DRAWN: usize = 4;
@@ -203,7 +203,7 @@ impl Printer<'_> {
 
 /// Returns the line below a result: its number of rows, and how many are shown.
 fn counted(count: usize, shown: usize) -> String {
-    let rows = numbers::rows(u64::try_from(count).unwrap_or(u64::MAX));
+    let rows = plural::rows(u64::try_from(count).unwrap_or(u64::MAX));
     match count - shown {
         0 => format!("({rows})"),
         _ => format!("({rows}; the first {shown} are shown)"),
@@ -213,7 +213,7 @@ fn counted(count: usize, shown: usize) -> String {
 /// Returns the line that says what of a table does not fit the terminal.
 fn left_out(cut: draw::Cut) -> Option<String> {
     let columns =
-        numbers::plural(u64::try_from(cut.columns).unwrap_or(u64::MAX), "more column", "more columns");
+        plural::plural(u64::try_from(cut.columns).unwrap_or(u64::MAX), "more column", "more columns");
     match (cut.has_cells, cut.columns) {
         (false, 0) => None,
         (true, 0) => Some(r"cells are cut to the width of the terminal; \x shows them whole".to_owned()),

@@ -23,7 +23,7 @@ pub struct Facts {
 /// The sentences of the page of `kanon explain`, in Markdown.
 #[derive(Debug)]
 pub struct Page {
-    /// What stands below the table of columns.
+    /// The paragraph below the table of columns.
     pub note: &'static str,
     /// What follows "Somebody who knows all quasi-identifiers of a person", before "people" or "rows".
     pub finds: &'static str,
@@ -31,23 +31,23 @@ pub struct Page {
     pub found: &'static str,
     /// The words for rows that look the same to an attacker, one set and several.
     pub equal_rows_words: [&'static str; 2],
-    /// Lines that end the list of what is not promised.
-    pub not_promised: &'static str,
+    /// What ends the list of what is not promised.
+    pub not_promised: Option<&'static str>,
 }
 
 /// The note and the sentences that hold where classes show labels.
 pub(super) const PAGE_OF_LABELS: Page = Page {
-    note: "\n`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
-           suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n",
+    note: "`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
+           suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.",
     finds: "finds that person's group, and cannot tell which of its",
     found: " it is",
     equal_rows_words: ["group", "groups"],
-    not_promised: "",
+    not_promised: None,
 };
 
 /// The same where classes show centroids.
 pub(super) const PAGE_OF_CENTROIDS: Page = Page {
-    note: "\nAll rows of a group show the same, and nothing says how far their values are from it.\n\n",
+    note: "All rows of a group show the same, and nothing says how far their values are from it.",
     finds: "can guess that the person is in the group that shows the nearest values; even if that is right, the attacker cannot tell \
             which of its",
     ..PAGE_OF_LABELS
@@ -92,11 +92,11 @@ pub trait Describe {
     fn introduction(&self, counted: &str, sets: &str, quasi: &str, _people: &str) -> String {
         format!(
             "The release holds {counted} in {sets}. A *group* is all rows that look the same in the columns that an attacker may \
-             know, the quasi-identifiers: {quasi}. Other commands and the record say class for group, and individuals for people.\n\n"
+             know, the quasi-identifiers: {quasi}. Other commands and the record say class for group, and individuals for people."
         )
     }
 
-    /// Returns what is promised besides the models, as a line of a list in Markdown.
+    /// Returns what is promised besides the models, in a whole sentence, in Markdown.
     fn promise(&self, _people: &str) -> Option<String> {
         None
     }

@@ -1,6 +1,8 @@
 //! What a recoding loses and keeps, as `kanon search` shows it.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 
 use crate::class::{ClassTable, EvaluatedNode};
 use crate::error::Result;
@@ -27,12 +29,29 @@ pub struct Searched<'a> {
 pub struct Measured {
     /// What it is, in a few words.
     pub text: String,
-    /// What it is in JSON, a key and its value: the level of each column, or a number of classes, clusters or groups.
-    pub json: (&'static str, Value),
+    /// What it consists of.
+    pub parts: RecodingParts,
     /// The value of every loss measure that applies to it, and of those of its kind.
     pub losses: Vec<(&'static str, f64)>,
     /// What it keeps, if that was asked for and applies.
     pub utility: Option<Utility>,
+}
+
+/// What a recoding consists of, by its kind: one of these.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RecodingParts {
+    /// The level of each quasi-identifier, for methods with one level per column.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<BTreeMap<String, usize>>,
+    /// The number of classes, suppressed ones included, for methods whose classes show regions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regions: Option<usize>,
+    /// The number of groups, for methods that make two tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<usize>,
+    /// The number of clusters, for methods that add noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<u64>,
 }
 
 impl Searched<'_> {

@@ -7,79 +7,96 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, ListArray};
 use arrow::datatypes::Int64Type;
-use datafusion_kanon::cli::json_fields::{JSON_OUTPUTS, JsonField, JsonOutput, Keys};
 use serde_json::{Value, json};
 
-use super::kinds::{Field, Kinds, difference, kinds_of, observe};
-use super::{COMMANDS, NESTED, records};
+use super::kinds::{Kinds, difference, kinds_of, observe};
+use super::records::{PRIVATE, PUBLIC};
+use super::type_docs::{Listed, Places, fields, write};
+use super::{COMMANDS, NESTED};
 use crate::command::{Place, table};
 use crate::releases::{MARITAL, people};
 
+/// What a command prints.
+struct Output {
+    /// The command, with the options that change what it prints.
+    call: &'static str,
+    /// What it prints, in one sentence.
+    summary: &'static str,
+    /// The struct that it prints; `None` if the sentence says it all.
+    answer: Option<&'static str>,
+}
+
+const fn output(call: &'static str, summary: &'static str, answer: &'static str) -> Output {
+    Output { call, summary, answer: Some(answer) }
+}
+
+/// The outputs of all commands.
+const OUTPUTS: &[Output] = &[
+    output("init", "The proposal.", "InitAnswer"),
+    output("check", "The verdict on the table as it is.", "CheckAnswer"),
+    output("search", "The best recodings.", "SearchAnswer"),
+    output("search --minimal", "The minimal nodes.", "MinimalAnswer"),
+    output("search --compare", "What each method finds.", "CompareAnswer"),
+    output(
+        "release",
+        "What was released; all but `public` is for the publisher only, as it holds raw facts about the input.",
+        "ReleaseAnswer",
+    ),
+    output("verify", "What was verified; a release that does not pass is an error.", "VerifyAnswer"),
+    Output {
+        call: "explain",
+        summary: "The public record of the release, as in `_kanon.json`.",
+        answer: None,
+    },
+    output("risk", "The risks.", "RiskAnswer"),
+    output("link", "What the attacker learns.", "LinkAnswer"),
+    Output {
+        call: "sql",
+        summary: "For each result a list of tables: the rows, by the columns' names.",
+        answer: None,
+    },
+    output("hierarchy", "The hierarchy of the column's values.", "HierarchyAnswer"),
+    output("hierarchy --to", "The file that was written.", "HierarchyFileAnswer"),
+    output("hierarchy check", "The verdict on the hierarchy file.", "HierarchyCheckAnswer"),
+    output("list", "Everything that can stand in a policy or in SQL.", "ListAnswer"),
+    output("generate", "The file that was written.", "GenerateAnswer"),
+];
+
+impl Output {
+    /// Returns the command, without options.
+    fn command(&self) -> &'static str {
+        self.call.split(" --").next().unwrap()
+    }
+}
+
+/// Returns the outputs, each with the fields that it lists: not those of a record or of an earlier output.
+fn outputs() -> Vec<(&'static Output, Vec<Listed>)> {
+    let mut places = Places::default();
+    places.add_document(PUBLIC, "_kanon.json");
+    places.add_document(PRIVATE, "OUT.private.json");
+    let listed = |output: &'static Output| {
+        let document = format!("kanon {}", output.call);
+        (output, output.answer.map_or(Vec::new(), |answer| places.fields(answer, &document)))
+    };
+    OUTPUTS.iter().map(listed).collect()
+}
+
 /// Writes what a command prints as JSON.
 pub(super) fn section(page: &mut String, command: &str) {
-    let of_command = JSON_OUTPUTS.iter().filter(|output| command_of(output) == command);
-    for JsonOutput { call, summary, fields } in of_command {
-        write!(page, "\nJSON of `kanon {call}`: {summary}\n{}", if fields.is_empty() { "" } else { "\n" })
-            .unwrap();
-        for JsonField { path, kind, meaning, keys } in *fields {
-            let keys = match keys {
-                Keys::Here => String::new(),
-                Keys::OfCommand(call, path) => format!(" Keys as in `{path}` of `kanon {call}`."),
-                Keys::OfPublicRecord(path) => format!(" Keys as in `{path}` of `_kanon.json`."),
-                Keys::OfPrivateRecord(path) => format!(" Keys as in `{path}` of `OUT.private.json`."),
-            };
-            writeln!(page, "- `{path}` ({kind}): {meaning}{keys}").unwrap();
-        }
+    for (output, fields) in outputs().iter().filter(|(output, _)| output.command() == command) {
+        let Output { call, summary, .. } = output;
+        let below = if fields.is_empty() { "" } else { "\n" };
+        write!(page, "\nJSON of `kanon {call}`: {summary}\n{below}").unwrap();
+        write(page, fields);
     }
-}
-
-/// Returns the command of an output, without options.
-fn command_of(output: &JsonOutput) -> &'static str {
-    output.call.split(" --").next().unwrap()
-}
-
-fn output(call: &str) -> &'static JsonOutput {
-    JSON_OUTPUTS.iter().find(|output| output.call == call).unwrap_or_else(|| panic!("no output `{call}`"))
-}
-
-/// Returns the kinds of an output, and those that another output or a record lists.
-fn listed(output: &JsonOutput) -> (Kinds, Kinds) {
-    let plain =
-        |path: &str, kind: &str| Field { path: path.into(), kind: kind.into(), meaning: String::new() };
-    let (mut own, mut others) = (Vec::new(), Vec::new());
-    for JsonField { path, kind, keys, .. } in output.fields {
-        own.push(plain(path, kind));
-        let path = if kind.starts_with("list of") { format!("{path}[]") } else { (*path).to_owned() };
-        let (from, explained): (&str, Vec<Field>) = match keys {
-            Keys::Here => continue,
-            Keys::OfCommand(call, from) => {
-                let fields = super::json_outputs::output(call).fields.iter();
-                (from, fields.map(|field| plain(field.path, field.kind)).collect())
-            }
-            Keys::OfPublicRecord(from) => (from, of_record(records::PUBLIC)),
-            Keys::OfPrivateRecord(from) => (from, of_record(records::PRIVATE)),
-        };
-        let below = explained.iter().filter_map(|field| {
-            let rest = field.path.strip_prefix(from).filter(|rest| rest.starts_with('.'))?;
-            Some(plain(&format!("{path}{rest}"), &field.kind))
-        });
-        let before = others.len();
-        others.extend(below);
-        assert!(others.len() > before, "`{from}` has no keys");
-    }
-    (kinds_of(&own), kinds_of(&others))
-}
-
-fn of_record(record: &str) -> Vec<Field> {
-    records::fields(record).into_iter().map(|found| found.field).collect()
 }
 
 /// Checks that these documents have the keys of an output, of every kind that it lists, and no others.
 #[track_caller]
 fn agrees(call: &str, documents: &[Value]) {
-    let (own, others) = listed(output(call));
-    let mut all = own.clone();
-    others.iter().for_each(|(path, kinds)| all.entry(path.clone()).or_default().extend(kinds));
+    let (output, listed) = outputs().into_iter().find(|(output, _)| output.call == call).unwrap();
+    let kinds = |fields: &[Listed]| kinds_of(fields.iter().map(|listed| &listed.field));
+    let (own, all) = (kinds(&listed), kinds(&fields(output.answer.unwrap())));
     let mut seen = Kinds::new();
     documents.iter().for_each(|document| observe(&mut seen, &all, "", document));
     assert_eq!(difference(&seen, &all), [""; 0], "kanon {call}: not listed");
@@ -89,13 +106,10 @@ fn agrees(call: &str, documents: &[Value]) {
 #[test]
 fn every_command_has_an_output() {
     let commands: BTreeSet<&str> = COMMANDS.iter().chain(NESTED).copied().collect();
-    assert_eq!(JSON_OUTPUTS.iter().map(command_of).collect::<BTreeSet<_>>(), commands);
-    for output in JSON_OUTPUTS {
-        let paths: BTreeSet<&str> = output.fields.iter().map(|field| field.path).collect();
-        assert_eq!(paths.len(), output.fields.len(), "{}", output.call);
-        for JsonField { path, meaning, .. } in output.fields {
-            assert!(meaning.ends_with('.'), "{}: {path}", output.call);
-        }
+    assert_eq!(OUTPUTS.iter().map(Output::command).collect::<BTreeSet<_>>(), commands);
+    for (output, fields) in outputs() {
+        let paths: BTreeSet<&str> = fields.iter().map(|listed| listed.field.path.as_str()).collect();
+        assert_eq!(paths.len(), fields.len(), "{}", output.call);
     }
 }
 
@@ -123,6 +137,7 @@ fn scene() -> Place {
                city = { role = \"quasi\" }\n";
     place.write("odd.toml", odd);
     let model = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = \"diagnosis\"\n[columns]";
+    let close = "[[require]]\nmodel = \"t_closeness\"\nt = 0.9\nsensitive = \"diagnosis\"\n[columns]";
     let counted = |policy: &str| {
         policy
             .replace("rows_are_individuals = true", "")
@@ -135,6 +150,7 @@ fn scene() -> Place {
         ("counted", counted(LEVELS)),
         ("regions", method("mondrian")),
         ("best", method("best")),
+        ("close", LEVELS.replace("[columns]", close)),
         ("groups", method("anatomy").replace("[columns]", model)),
         ("noise", crate::dp_centroids::POLICY.to_owned()),
         ("alone", LEVELS.replace("k = 5", "").replace("[columns]", &model.replace("l = 2", "l = 1"))),
@@ -231,16 +247,18 @@ fn search() {
 #[test]
 fn releases_and_their_verification() {
     let place = scene();
-    let mut verified = Vec::new();
-    for name in ["levels", "models", "counted"] {
-        let record = run(&place, &[&format!("release in.parquet --policy {name}.toml --to {name}")]);
+    let (mut released, mut verified) = (Vec::new(), Vec::new());
+    for name in ["levels", "models", "counted", "close"] {
+        released.extend(run(&place, &[&format!("release in.parquet --policy {name}.toml --to {name}")]));
         let written: Value =
             serde_json::from_slice(&fs::read(place.path(&format!("{name}/_kanon.json"))).unwrap()).unwrap();
-        assert_eq!(record[0], written);
+        assert_eq!(released.last().unwrap()["public"], written);
         assert_eq!(run(&place, &[&format!("explain {name}")])[0], written);
         verified
             .extend(run(&place, &[&format!("verify {name}"), &format!("verify {name} --input in.parquet")]));
     }
+    released.extend(run(&place, &["release odd.csv --policy odd.toml --to odd"]));
+    agrees("release", &released);
     // Without its private record, the policy is found.
     fs::remove_file(place.path("models.private.json")).unwrap();
     verified.extend(run(&place, &["verify models --input in.parquet"]));

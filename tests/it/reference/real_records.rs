@@ -7,7 +7,8 @@ use arrow::array::{ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray};
 use serde_json::Value;
 
 use super::kinds::{Field, Kinds, difference, kinds_of, observe};
-use super::records::{PRIVATE, PUBLIC, fields};
+use super::records::{PRIVATE, PUBLIC};
+use super::type_docs::fields;
 use crate::command::{Place, table};
 use crate::house::root;
 use crate::releases::{MARITAL, people};

@@ -24,7 +24,6 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::prelude::DataFrame;
-use serde_json::json;
 
 use crate::class::{Budget, EvaluatedNode, Groups as FoundGroups, Held};
 use crate::engine::{Context, PoolBudget, Run};
@@ -37,7 +36,7 @@ use crate::model::{Requirement, values_needed};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::kind::groups::tables::{columns, ordered_quasi, ordered_values, schemas};
-use crate::release::kind::measure::{Measured, Searched, losses_of_node};
+use crate::release::kind::measure::{Measured, RecodingParts, Searched, losses_of_node};
 use crate::release::kind::ordered_rows::{ordered_rows, typed};
 use crate::release::kind::{
     Content, Extent, Folder, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TablePlan,
@@ -71,7 +70,7 @@ impl Kind for Groups {
             text: format!(
                 "two tables: quasi-identifiers as they are, sensitive values by group (reconstruction error {error:.3})"
             ),
-            json: ("groups", json!(groups.sizes().len())),
+            parts: RecodingParts { groups: Some(groups.sizes().len()), ..RecodingParts::default() },
             losses: losses_of_node(policy, &node).chain([("reconstruction_error", error)]).collect(),
             utility: with_utility.then(|| Utility::of_node(&node)).transpose()?,
         })

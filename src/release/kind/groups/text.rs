@@ -8,15 +8,14 @@ const FACTS: Facts = Facts {
     judged: ", of the groups",
     has_exact_quasi: true,
     page: Page {
-        note: "\nChance decides which row is in which group: only the publisher has the key that tells which row of a group has which \
-               value.\n\n",
+        note: "Chance decides which row is in which group: only the publisher has the key that tells which row of a group has which \
+               value.",
         finds: "finds that person's row, and learns that the person is in the data; but not which of the sensitive values of its group is \
                 that person's. What follows says how easily the row is found, in the set of",
         found: " with the same quasi-identifiers",
         equal_rows_words: ["set of equal rows", "sets of equal rows"],
-        not_promised: "- Protection against an attacker who infers from other groups which value goes with which quasi-identifiers. A second release puts the
-  same people into other groups, and the two together can give a value away.
-",
+        not_promised: Some("Protection against an attacker who infers from other groups which value goes with which quasi-identifiers. A second release puts the
+  same people into other groups, and the two together can give a value away."),
     },
 };
 
@@ -51,7 +50,7 @@ impl Describe for GroupsRecord {
         format!(
             "The release holds {counted} in {sets}, in two tables. `{rows}` has the columns that an attacker may know, the \
              quasi-identifiers, as they are: {quasi}; and the group of each row. `{values}` says how many {people} of each group \
-             have each value of {}. The record says classes for groups, and individuals for people.\n\n",
+             have each value of {}. The record says classes for groups, and individuals for people.",
             cell(&self.sensitive)
         )
     }
@@ -59,7 +58,7 @@ impl Describe for GroupsRecord {
     fn promise(&self, people: &str) -> Option<String> {
         let GroupsRecord { sensitive, l, .. } = self;
         let sensitive = cell(sensitive);
-        Some(format!("- No value of {sensitive} is that of more than 1 in {l} {people} of a group.\n"))
+        Some(format!("No value of {sensitive} is that of more than 1 in {l} {people} of a group."))
     }
 
     fn note(&self) -> Option<String> {

@@ -9,7 +9,6 @@ use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
-use serde_json::json;
 
 use crate::class::{Budget, ClassTable, EncodedColumn, EvaluatedNode, Held};
 use crate::engine::{Context, PoolBudget, Run};
@@ -27,7 +26,7 @@ use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::classes::{
     ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, planned_rows,
 };
-use crate::release::kind::measure::{Measured, Searched, losses_of_node};
+use crate::release::kind::measure::{Measured, RecodingParts, Searched, losses_of_node};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
     Content, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, only_table, wrong_recoding,
@@ -55,10 +54,10 @@ impl Kind for Levels {
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
         let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
         let names = policy.quasi.iter().map(|quasi| quasi.name.clone());
-        let by_column: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
+        let by_column = names.zip(levels.iter().copied()).collect();
         Ok(Measured {
             text: text::levels_text(policy, levels),
-            json: ("levels", json!(by_column)),
+            parts: RecodingParts { levels: Some(by_column), ..RecodingParts::default() },
             losses: losses_of_node(policy, &node).collect(),
             utility: with_utility.then(|| Utility::of_node(&node)).transpose()?,
         })

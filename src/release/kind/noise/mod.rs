@@ -18,7 +18,6 @@ use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::DataFrame;
-use serde_json::json;
 
 use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, Run};
@@ -33,7 +32,7 @@ use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::ClassKeys;
 use crate::release::kind::classes::{KeptClasses, as_shown, content, expected, labelled, order_of_labels};
-use crate::release::kind::measure::{Measured, Searched};
+use crate::release::kind::measure::{Measured, RecodingParts, Searched};
 use crate::release::kind::ordered_rows::ordered_rows;
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
@@ -65,7 +64,7 @@ impl Kind for Noise {
             text: format!(
                 "each cluster shows means with noise (squared error of numbers {of_variance} of their variance, noise included)"
             ),
-            json: ("clusters", json!(clusters.count())),
+            parts: RecodingParts { clusters: Some(clusters.count()), ..RecodingParts::default() },
             losses: vec![(policy.spec.objective.doc().name, found.loss), ("squared_error_with_noise", error)],
             utility: None,
         })

@@ -14,7 +14,6 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde_json::json;
 
 use crate::class::{Budget, ClassTable, EvaluatedPartition, Held, ReleasedClasses, ShownColumn};
 use crate::engine::{Context, PoolBudget, Run};
@@ -32,7 +31,7 @@ use crate::release::kind::classes::{
     AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, order_of_labels,
     planned_rows, written,
 };
-use crate::release::kind::measure::{Measured, Searched, applicable_losses};
+use crate::release::kind::measure::{Measured, RecodingParts, Searched, applicable_losses};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
     Content, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, wrong_recoding,
@@ -103,7 +102,7 @@ pub(super) fn measured(searched: &Searched<'_>, with_utility: bool, what: &str) 
     let losses = applicable_losses(policy, classes);
     Ok(Measured {
         text: found.by.as_ref().map_or(what.to_owned(), |method| format!("by {method}")),
-        json: ("regions", json!(released.regions().len())),
+        parts: RecodingParts { regions: Some(released.regions().len()), ..RecodingParts::default() },
         losses: losses
             .filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&evaluated))))
             .collect(),

@@ -1,8 +1,9 @@
 //! Draws a hierarchy as a tree, the top first.
 
-use crate::cli::numbers::{grouped, percent_of, plural};
-use crate::cli::risk::bar;
+use crate::answer::sentences::percent_of;
+use crate::answer::size_bins::bar;
 use crate::generalize::hierarchy_shape::{HierarchyShape, Label};
+use crate::plural::{grouped, plural};
 
 /// The number of lines to which a tree is cut.
 const LINES: usize = 40;

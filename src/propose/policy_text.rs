@@ -1,15 +1,13 @@
-//! Renders a proposal as a policy file with comments; [`render_input`](super::render_input) adds `[input]`.
-
-use std::path::Path;
+//! The text of a proposal: a policy file with comments; [`input_text`](super::input_text) adds `[input]`.
 
 use arrow::datatypes::DataType;
 
-use crate::cli::in_shell;
-use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
+use super::merge_levels::K;
+use super::separation::NEARLY_ALL;
+use super::{ColumnFacts, IndividualSource, Proposal, Proposed, ProposedColumn, Together};
+use crate::measure::ratio;
 use crate::parameter::{toml_key, toml_text};
-use crate::propose::{
-    ColumnFacts, IndividualSource, K, NEARLY_ALL, Proposal, Proposed, ProposedColumn, Together,
-};
+use crate::plural::{grouped, percent, plural};
 
 /// The greatest width of a comment line, in characters.
 const WIDTH: usize = 100;
@@ -24,8 +22,9 @@ const WIDE: usize = 4;
 /// A table of more rows is cut at medians only, which takes the least time and memory.
 const LARGE: u64 = 5_000_000;
 
-/// Returns the policy file for a proposal; `input` and `to` are the user's arguments.
-pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> String {
+/// Returns the text of a policy file for a proposal. The commands in its last comment name the input and the policy
+/// with the words `input` and `policy`.
+pub fn policy_text(proposal: &Proposal, input: &str, policy: &str) -> String {
     let mut file = PolicyText(String::new());
     file.introduction(proposal);
     file.requirements(proposal);
@@ -39,7 +38,7 @@ pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> Str
         file.column(column, proposal.unique_share);
     }
     file.blank();
-    file.next(proposal, input, to);
+    file.next(proposal, input, policy);
     file.0
 }
 
@@ -83,7 +82,7 @@ impl PolicyText {
     }
 
     fn introduction(&mut self, proposal: &Proposal) {
-        let rows = rows(proposal.rows);
+        let rows = plural(proposal.rows, "row", "rows");
         self.comment(&format!(
             "A first policy, proposed by `kanon init` from {rows}, based on column names and counts. It does \
              not know what your data means: read every line and change what is wrong. This file contains no \
@@ -357,15 +356,9 @@ impl PolicyText {
         self.line(&format!("{} = {{ role = \"{}\"{hierarchy} }}", toml_key(&facts.name), role.word()));
     }
 
-    fn next(&mut self, proposal: &Proposal, input: &str, to: Option<&Path>) {
+    fn next(&mut self, proposal: &Proposal, input: &str, policy: &str) {
         let open = proposal.with_role(Proposed::Undecided).next().is_some();
         self.comment(if open { "Next: decide every role that is \"?\", then" } else { "Next:" });
-        let policy = to.map_or_else(|| "policy.toml".to_owned(), |path| path.display().to_string());
-        let fits = |words: String, otherwise: &str| {
-            let is_short = words.chars().count() <= 25 && !words.contains(char::is_control);
-            if is_short { in_shell(&words) } else { otherwise.to_owned() }
-        };
-        let (input, policy) = (fits(input.to_owned(), "INPUT"), fits(policy, "POLICY"));
         for command in [
             format!("kanon search {input} --policy {policy}"),
             format!("kanon release {input} --policy {policy} --to FOLDER"),
@@ -387,7 +380,7 @@ fn counts(facts: &ColumnFacts) -> String {
     };
     let nulls = match facts.nulls {
         0 => "no NULL".to_owned(),
-        nulls => format!("{} NULL", percent_of(nulls, facts.rows)),
+        nulls => format!("{} NULL", percent(ratio(u128::from(nulls), u128::from(facts.rows)))),
     };
     format!("{}{distinct}, {nulls}", type_word(&facts.data_type))
 }

@@ -14,7 +14,7 @@ use crate::release::publish::record::PublicRecord;
 /// Returns the label of each column that shows one label for all values, as its first released row
 /// has it, but for `*` and NULL. The record calls every such column suppressed. None where the rows
 /// cannot be read.
-pub(crate) fn labels_for_all(out: &Path, record: &PublicRecord) -> Labels {
+pub(super) fn labels_for_all(out: &Path, record: &PublicRecord) -> Labels {
     let recoding = &record.recoding;
     let is_one = |name: &&str| recoding.level(name).is_some_and(|level| level.by == Descriptor::suppress());
     let mut names = recoding.columns().into_iter().filter(is_one).peekable();

@@ -1,9 +1,9 @@
-//! Renders how the files of an input are written: `[input]` with its comments.
+//! The text of `[input]` in a proposed policy, with its comments: how the files of the input are written.
 
-use super::render_policy::PolicyText;
+use super::Proposal;
+use super::policy_text::PolicyText;
 use crate::parameter::toml_text;
 use crate::policy::{CsvOptions, NumberFormat};
-use crate::propose::Proposal;
 
 impl PolicyText {
     /// Writes the CSV options that differ from the usual ones.
