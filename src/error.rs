@@ -369,7 +369,7 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
 }
 
 /// Returns the one of `valid` that is closest to `found`, if one is close.
-pub(crate) fn closest<'a>(found: &str, valid: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(found: &str, valid: &[&'a str]) -> Option<&'a str> {
     let close = valid.iter().map(|v| (strsim::jaro_winkler(found, v), *v)).filter(|(score, _)| *score > 0.8);
     close.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }

@@ -99,9 +99,6 @@
 #[doc(hidden)]
 pub mod answer;
 pub mod class;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
 pub mod decimal;
 #[doc(hidden)]
 pub mod doc;
@@ -122,7 +119,8 @@ pub mod noise;
 #[doc(hidden)]
 pub mod papers;
 pub mod parameter;
-mod plural;
+#[doc(hidden)]
+pub mod plural;
 pub mod policy;
 pub mod progress;
 #[cfg(feature = "engine")]

@@ -1,5 +1,12 @@
 //! `kanon`, the command line of datafusion-kanon.
 
+#![cfg_attr(
+    test,
+    allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
+mod cli;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -8,7 +15,7 @@ fn main() -> ExitCode {
     // A query that spills holds many files open at once; where more are refused, it says so.
     #[cfg(unix)]
     let _ = rlimit::increase_nofile_limit(u64::MAX);
-    datafusion_kanon::cli::main()
+    cli::main()
 }
 
 /// Makes the allocator give buffers of 1 MiB and more back to the system as soon as they are freed,

@@ -1,24 +1,24 @@
 //! Formats counts, with their nouns, and shares for messages and results.
 
 /// Formats the count with its noun: `1 row`, `2 rows`, `1,234 rows`.
-pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
+pub fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 /// Formats a number of rows: `1 row`, `2 rows`.
 #[cfg(feature = "engine")]
-pub(crate) fn rows(count: u64) -> String {
+pub fn rows(count: u64) -> String {
     plural(count, "row", "rows")
 }
 
 /// Formats a number of individuals: `1 individual`, `2 individuals`.
 #[cfg(feature = "engine")]
-pub(crate) fn individuals(count: u64) -> String {
+pub fn individuals(count: u64) -> String {
     plural(count, "individual", "individuals")
 }
 
 /// Formats the number with its digits in groups of three: `1,234,567`.
-pub(crate) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -33,7 +33,7 @@ pub(crate) fn grouped(n: u64) -> String {
 /// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0
 /// or 100.
 #[cfg(feature = "engine")]
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.01 {
         return "< 0.01 %".to_owned();

@@ -222,7 +222,7 @@ fn promise(model: &ModelRecord, people: &str) -> String {
         "`{}`{of}{over}: {}. Required: {}; the worst group reaches {}{than}.",
         model.model,
         in_words(summary, people, ["group", "groups"]),
-        reached(model.required),
+        model.required,
         recorded_text(model)
     )
 }

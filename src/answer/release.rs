@@ -14,7 +14,7 @@ use super::sentences::{
 use crate::engine::PhaseTime;
 use crate::error::Result;
 use crate::measure::ratio;
-use crate::plural::{grouped, individuals, percent, rows};
+use crate::plural::{grouped, individuals, percent, plural, rows};
 use crate::release::kind::describe::{Describe, Labels};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{ModelRecord, PublicRecord, SearchRecord};
@@ -248,8 +248,8 @@ impl Answer for ReleaseAnswer {
             document.fact(
                 "copies",
                 format!(
-                    "{} of them ({}) are exact copies of another row: intended, or loaded twice?",
-                    grouped(self.duplicate_rows),
+                    "{} of another row ({}): intended, or loaded twice?",
+                    plural(self.duplicate_rows, "row is an exact copy", "rows are exact copies"),
                     percent_of(self.duplicate_rows, self.input_rows)
                 ),
             );

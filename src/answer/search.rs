@@ -193,6 +193,7 @@ impl SearchAnswer {
     fn searched(&self) -> String {
         let Some(nodes) = self.nodes else { return steps_by(&self.method, self.evaluated) };
         let proven = match self.bound {
+            _ if self.best.is_empty() => "none found".to_owned(),
             _ if self.optimal => "proven best".to_owned(),
             Some(bound) if bound.is_finite() => {
                 // A bound is rounded down, and at 0 would print as -0.000000.

@@ -166,8 +166,8 @@ pub(super) fn add_exact_quasi(document: &mut Document, on_quasi: f64) {
     );
 }
 
-/// Describes, as details, what a release reveals through the columns that are released as they are, where there
-/// is anything to report. `q` is the number of holders below which a value identifies.
+/// Describes what a release reveals through the columns that are released as they are, where there is anything to
+/// report: as a warning if a column reveals a quasi-identifier more finely than it is released, else as a detail. `q` is the number of holders below which a value identifies.
 pub(super) fn add_as_is(document: &mut Document, columns: &[AsIsColumn], q: u64, are_individuals: bool) {
     let (noun, count): (&str, fn(u64) -> String) =
         if are_individuals { ("individuals", individuals) } else { ("rows", rows) };
@@ -190,8 +190,11 @@ pub(super) fn add_as_is(document: &mut Document, columns: &[AsIsColumn], q: u64,
             };
             found.push(format!("reveals `{}` {level} in {}", reveal.column, rows(reveal.rows)));
         }
-        if !found.is_empty() {
-            document.detail("as is", format!("`{}`: {}", column.column, found.join("; ")));
+        let text = format!("`{}`: {}", column.column, found.join("; "));
+        match (column.reveals.is_empty(), found.is_empty()) {
+            (false, _) => document.keyed_warning(Weight::Reveals, "as is", text),
+            (true, false) => document.detail("as is", text),
+            (true, true) => {}
         }
     }
 }

@@ -5,13 +5,13 @@ use clap::Args;
 use super::numbers::integer;
 use super::source::{Columns, Set, find_table, parse_requirement, quasi_of_release, record_of, release_note};
 use super::{Done, in_shell};
-use crate::answer::check::{check, columns_of_numbers};
-use crate::engine::Run;
-use crate::error::{Error, Result};
-use crate::input::open;
-use crate::model::Requirement;
-use crate::model::k_anonymity::KAnonymity;
-use crate::progress::Phase;
+use datafusion_kanon::answer::check::{check, columns_of_numbers};
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::input::open;
+use datafusion_kanon::model::Requirement;
+use datafusion_kanon::model::k_anonymity::KAnonymity;
+use datafusion_kanon::progress::Phase;
 
 /// Check whether an unchanged table satisfies privacy models.
 #[derive(Debug, Args)]

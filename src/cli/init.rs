@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Done, in_shell};
-use crate::answer::init::init;
-use crate::engine::Run;
-use crate::error::{Code, Error, Result};
-use crate::input::Input;
-use crate::input::address::local_path;
-use crate::release::publish::place::check_outside_releases;
+use datafusion_kanon::answer::init::init;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Code, Error, Result};
+use datafusion_kanon::input::Input;
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::release::publish::place::check_outside_releases;
 
 /// Propose a first policy for a table: roles and levels, with comments that say why.
 #[derive(Debug, Args)]

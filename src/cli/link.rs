@@ -8,15 +8,15 @@ use super::Done;
 use super::names::{Names, name};
 use super::numbers::integer;
 use super::source::{Csv, PolicyFile, PrivatePlace, Set, find_table, record_of, release_note};
-use crate::answer::link::link;
-use crate::engine::Run;
-use crate::error::{Error, Result};
-use crate::input::Input;
-use crate::input::address::local_path;
-use crate::input::files::STANDARD_INPUT;
-use crate::linkage::Attack;
-use crate::policy::Files;
-use crate::release::publish::record::RECORD;
+use datafusion_kanon::answer::link::link;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::input::Input;
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::input::files::STANDARD_INPUT;
+use datafusion_kanon::linkage::Attack;
+use datafusion_kanon::policy::Files;
+use datafusion_kanon::release::publish::record::RECORD;
 
 /// Attack a table or a release: link a list of individuals with it.
 #[derive(Debug, Args)]

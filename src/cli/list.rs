@@ -3,8 +3,8 @@
 use clap::Args;
 
 use super::Done;
-use crate::answer::list::list;
-use crate::error::Result;
+use datafusion_kanon::answer::list::list;
+use datafusion_kanon::error::Result;
 
 /// List generalizers, known hierarchies, models, measures, methods and table functions.
 #[derive(Debug, Args)]

@@ -27,13 +27,13 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use tokio::runtime::{Handle, Runtime};
 
-use crate::answer::Answer;
-use crate::engine::damaged::is_guarded;
-use crate::engine::temporary;
-use crate::engine::{Resources, Run};
-use crate::error::{Code, Error, Kind, Result, of_file};
-use crate::progress::CancelToken;
-use crate::render::{Document, Extent, json, markdown, text};
+use datafusion_kanon::answer::Answer;
+use datafusion_kanon::engine::damaged::is_guarded;
+use datafusion_kanon::engine::temporary;
+use datafusion_kanon::engine::{Resources, Run};
+use datafusion_kanon::error::{Code, Error, Kind, Result, of_file};
+use datafusion_kanon::progress::CancelToken;
+use datafusion_kanon::render::{Document, Extent, json, markdown, text};
 use progress::ProgressLine;
 use source::Set;
 
@@ -187,7 +187,7 @@ impl Done {
 }
 
 /// Runs `kanon` on the arguments of this process.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse().and_then(consistent) {
         Ok(cli) => cli,
         Err(usage) if usage.use_stderr() && asks_for_json() => {

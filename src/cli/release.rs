@@ -8,18 +8,18 @@ use serde::Serialize;
 
 use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, Format, in_shell, without_controls};
-use crate::answer::release::ReleaseAnswer;
-use crate::engine::Run;
-use crate::error::{Code, Error, Result, of_file};
-use crate::input::address::local_path;
-use crate::input::files::end_of_data;
-use crate::input::{Input, PolicySource};
-use crate::policy::parse_day;
-use crate::release::publish::place::{Place, check_outside_releases};
-use crate::release::publish::record::{PrivateRecord, PublicRecord};
-use crate::release::publish::staging::private_file;
-use crate::release::{release, release_again};
-use crate::render::{Document, json};
+use datafusion_kanon::answer::release::ReleaseAnswer;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Code, Error, Result, of_file};
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::input::files::end_of_data;
+use datafusion_kanon::input::{Input, PolicySource};
+use datafusion_kanon::policy::parse_day;
+use datafusion_kanon::release::publish::place::{Place, check_outside_releases};
+use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord};
+use datafusion_kanon::release::publish::staging::private_file;
+use datafusion_kanon::release::{release, release_again};
+use datafusion_kanon::render::{Document, json};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
 #[derive(Debug, Args)]

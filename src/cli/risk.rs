@@ -4,10 +4,10 @@ use clap::Args;
 
 use super::Done;
 use super::source::{Columns, Set, find_table, quasi_of_release, record_of, release_note};
-use crate::answer::risk::risk;
-use crate::engine::Run;
-use crate::error::Result;
-use crate::input::open;
+use datafusion_kanon::answer::risk::risk;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::Result;
+use datafusion_kanon::input::open;
 
 /// Measure re-identification risks, overall and per quasi-identifier.
 #[derive(Debug, Args)]

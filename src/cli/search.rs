@@ -7,12 +7,12 @@ use clap::Args;
 use super::Done;
 use super::numbers::integer;
 use super::source::{PolicyFile, Set};
-use crate::answer::compare::compare;
-use crate::answer::minimal::minimal;
-use crate::answer::search::search;
-use crate::engine::Run;
-use crate::error::{Error, Result};
-use crate::input::{Input, open};
+use datafusion_kanon::answer::compare::compare;
+use datafusion_kanon::answer::minimal::minimal;
+use datafusion_kanon::answer::search::search;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::input::{Input, open};
 
 /// Find the best generalizations and show what each one loses; write nothing.
 #[derive(Debug, Args)]

@@ -8,18 +8,18 @@ use clap::Args;
 
 use super::in_shell;
 use super::names::{Names, Part, name, parts};
-use crate::doc::find;
-use crate::error::{Code, Error, Result};
-use crate::input::Input;
-use crate::input::address::local_path;
-use crate::input::files::STANDARD_INPUT;
-use crate::input::hierarchy_files::HierarchyFiles;
-use crate::model::{MODELS, Requirement, SensitiveColumn};
-use crate::parameter::Setting;
-use crate::plural::plural;
-use crate::policy::{CsvOptions, Folder, PolicySpec, SetKey};
-use crate::release::publish::place::Place;
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
+use datafusion_kanon::doc::find;
+use datafusion_kanon::error::{Code, Error, Result};
+use datafusion_kanon::input::Input;
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::input::files::STANDARD_INPUT;
+use datafusion_kanon::input::hierarchy_files::HierarchyFiles;
+use datafusion_kanon::model::{MODELS, Requirement, SensitiveColumn};
+use datafusion_kanon::parameter::Setting;
+use datafusion_kanon::plural::plural;
+use datafusion_kanon::policy::{CsvOptions, Folder, PolicySpec, SetKey};
+use datafusion_kanon::release::publish::place::Place;
+use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {

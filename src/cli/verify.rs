@@ -7,16 +7,16 @@ use clap::Args;
 
 use super::Done;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
-use crate::answer::verify::verify;
-use crate::engine::Run;
-use crate::error::{Error, Result};
-use crate::input::Input;
-use crate::input::address::local_path;
-use crate::policy::Files;
-use crate::release::publish::place::Place;
-use crate::release::publish::record::PublicRecord;
-use crate::release::publish::staging::unfinished;
-use crate::release::publish::statement::may_be_policy_of;
+use datafusion_kanon::answer::verify::verify;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::input::Input;
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::policy::Files;
+use datafusion_kanon::release::publish::place::Place;
+use datafusion_kanon::release::publish::record::PublicRecord;
+use datafusion_kanon::release::publish::staging::unfinished;
+use datafusion_kanon::release::publish::statement::may_be_policy_of;
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]

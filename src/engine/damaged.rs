@@ -16,8 +16,7 @@ pub(crate) fn unless_it_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// Returns whether this thread runs a reader whose panic means that a file is damaged.
-#[cfg(feature = "cli")]
-pub(crate) fn is_guarded() -> bool {
+pub fn is_guarded() -> bool {
     IS_GUARDED.get()
 }
 

@@ -5,7 +5,8 @@ pub(crate) mod candidates;
 mod cast_errors;
 pub(crate) mod class_key;
 pub(crate) mod count_classes;
-pub(crate) mod damaged;
+#[doc(hidden)]
+pub mod damaged;
 pub(crate) mod distinct;
 pub(crate) mod each_class;
 pub mod functions;
@@ -17,7 +18,8 @@ mod rules;
 pub(crate) mod run;
 mod session;
 pub(crate) mod spilled_rows;
-pub(crate) mod temporary;
+#[doc(hidden)]
+pub mod temporary;
 #[cfg(test)]
 pub(crate) mod watch;
 

@@ -48,8 +48,7 @@ impl Drop for TemporaryFolder {
 }
 
 /// Removes all folders, when the process ends while threads of a stopped run may hold some.
-#[cfg(feature = "cli")]
-pub(crate) fn remove_all() {
+pub fn remove_all() {
     for folder in std::mem::take(&mut *folders()) {
         // What cannot be removed now is left to the system.
         let _ = std::fs::remove_dir_all(folder);

@@ -19,7 +19,7 @@ const WAYS: [(&[&str], &str); 5] = [
 ///
 /// # Errors
 /// A policy error for an address of another kind, which is not shown: it may hold a password.
-pub(crate) fn local_path(argument: impl AsRef<Path>) -> Result<PathBuf> {
+pub fn local_path(argument: impl AsRef<Path>) -> Result<PathBuf> {
     let argument = argument.as_ref();
     let text = argument.to_str().unwrap_or_default();
     let Some(scheme) = scheme_of(text) else { return Ok(argument.to_path_buf()) };

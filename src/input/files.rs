@@ -76,11 +76,11 @@ pub struct Input {
 }
 
 /// INPUT for standard input.
-pub(crate) const STANDARD_INPUT: &str = "-";
+pub const STANDARD_INPUT: &str = "-";
 
 impl Input {
     /// Creates an input of files that are known.
-    pub(crate) fn of_files(argument: &str, files: Vec<PinnedFile>, format: Format) -> Self {
+    pub fn of_files(argument: &str, files: Vec<PinnedFile>, format: Format) -> Self {
         Self { argument: argument.to_owned(), files, format, copies: Utf8Copies::default(), spooled: None }
     }
 
@@ -108,8 +108,7 @@ impl Input {
     ///
     /// # Errors
     /// Those of [`find`](Self::find); a data error for files of another format.
-    #[cfg(feature = "cli")]
-    pub(crate) fn find_of_format(location: &str, format: Format) -> Result<Self> {
+    pub fn find_of_format(location: &str, format: Format) -> Result<Self> {
         let path = local_path(location).map_err(|error| error.at("location"))?;
         if path.is_file() {
             let files = vec![PinnedFile::new(path)?];
@@ -207,8 +206,7 @@ impl Input {
 ///
 /// # Errors
 /// As [`Input::find`], but for the formats, which are not looked at.
-#[cfg(feature = "cli")]
-pub(crate) fn files_of_location(location: &str) -> Result<Vec<PinnedFile>> {
+pub fn files_of_location(location: &str) -> Result<Vec<PinnedFile>> {
     paths_of(location, Partitions::Kept)?.into_iter().map(PinnedFile::new).collect()
 }
 
@@ -259,7 +257,6 @@ fn paths_of(argument: &str, partitions: Partitions) -> Result<Vec<PathBuf>> {
 #[derive(Clone, Copy, PartialEq)]
 enum Partitions {
     Refused,
-    #[cfg(feature = "cli")]
     Kept,
 }
 
@@ -294,8 +291,7 @@ fn collect(
 }
 
 /// Returns whether a folder has no file that could be read.
-#[cfg(feature = "cli")]
-pub(crate) fn has_no_data(folder: &Path) -> bool {
+pub fn has_no_data(folder: &Path) -> bool {
     let mut paths = Vec::new();
     collect(folder, Partitions::Refused, &mut paths, &mut other_tables::Checked::default()).is_ok()
         && paths.iter().all(|path| format_of(path).is_err())
@@ -306,7 +302,7 @@ fn is_pattern(part: &std::ffi::OsStr) -> bool {
 }
 
 /// Returns whether a folder is a partition by its name (`name=value`).
-pub(crate) fn is_partition(folder: &Path) -> bool {
+pub fn is_partition(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
 }
 
@@ -319,7 +315,7 @@ fn partitioned(folder: &Path) -> Error {
 }
 
 /// Returns whether folders and globs skip a name.
-pub(crate) fn is_hidden(path: &Path) -> bool {
+pub fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['_', '.']))
 }
 
@@ -368,8 +364,7 @@ pub(super) fn check_is_text(first: &[u8], place: &str) -> Result<()> {
 }
 
 /// Returns the format that the name of a file says; `None` if it is not read.
-#[cfg(feature = "cli")]
-pub(crate) fn format_by_name(path: &Path) -> Option<Format> {
+pub fn format_by_name(path: &Path) -> Option<Format> {
     format_of(path).ok()
 }
 
@@ -395,8 +390,7 @@ pub(crate) fn end_of(path: &Path) -> String {
 
 /// Returns the extension of a file name in lower case if it is one of files of data, whether they are read
 /// or not.
-#[cfg(feature = "cli")]
-pub(crate) fn end_of_data(path: &Path) -> Option<String> {
+pub fn end_of_data(path: &Path) -> Option<String> {
     let end = end_of(path);
     let is_read = ENDS.iter().any(|(known, _)| *known == end);
     (is_read || OTHERS.iter().any(|(known, _)| known.contains(&end.as_str()))).then_some(end)

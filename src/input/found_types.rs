@@ -1,6 +1,6 @@
 //! The types of the columns of CSV files for queries, which do not say them: found from every cell.
 //!
-//! A column is of dates, moments, integers or numbers if all its cells are, in the forms of [`infer_types`](super::infer_types)
+//! A column is of dates, moments, integers or numbers if all its cells are, in the forms of `infer_types`
 //! and of `[input]`; the first of these types that fits is its own. NULL says nothing. Unlike a rule of a policy, which asks
 //! for numbers, a query may look at codes: one cell such as 01067 keeps the column text, and so do words such as NaN
 //! without a number among them, cells that could be one number though they differ (`1.10`, `1.1`), and fractions of a second that
@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
 /// The type of each column of a table; `None` for those that stay as they are.
-pub(crate) type FoundTypes = Vec<Option<DataType>>;
+pub type FoundTypes = Vec<Option<DataType>>;
 
 const DOING: &str = "finding the types of the columns";
 
@@ -126,7 +126,7 @@ fn any(condition: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<bool> {
 ///
 /// # Errors
 /// A data error when the rows cannot be read.
-pub(crate) async fn find_types(table: &DataFrame, csv: &CsvOptions) -> Result<FoundTypes> {
+pub async fn find_types(table: &DataFrame, csv: &CsvOptions) -> Result<FoundTypes> {
     let (state, plan) = table.clone().into_parts();
     let condition = |expr: Expr| state.create_physical_expr(expr, plan.schema()).context(DOING);
     let mut tests = Vec::new();
@@ -190,7 +190,7 @@ async fn look_at(
 ///
 /// # Errors
 /// An internal error for a plan that the engine refuses.
-pub(crate) fn with_types(table: DataFrame, types: &FoundTypes, csv: &CsvOptions) -> Result<DataFrame> {
+pub fn with_types(table: DataFrame, types: &FoundTypes, csv: &CsvOptions) -> Result<DataFrame> {
     let names: Vec<String> = table.schema().fields().iter().map(|field| field.name().clone()).collect();
     let typed = names.iter().zip(types).map(|(name, data_type)| {
         let value = match data_type {
@@ -209,7 +209,7 @@ impl Input {
     ///
     /// # Errors
     /// A data error when a file cannot be read.
-    pub(crate) fn pinned_texts(&self, session: &SessionContext, csv: &CsvOptions) -> Result<DataFrame> {
+    pub fn pinned_texts(&self, session: &SessionContext, csv: &CsvOptions) -> Result<DataFrame> {
         let schema = self.file_schema(csv)?;
         self.check_lines(csv)?;
         with_nulls(self.raw_within(session, csv, &schema, &|table| self.pin(table))?, &schema, csv)

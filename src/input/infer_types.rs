@@ -122,7 +122,6 @@ impl AsType {
     }
 
     /// Builds the values of the texts of the column `name`; a text that is none fails the query.
-    #[cfg(feature = "cli")]
     pub(super) fn values(self, name: &str, text: Expr) -> Expr {
         let is_float = self.data_type == DataType::Float64;
         let value = of_values(Arc::new(Self { refuses: true, ..self }), name, text);

@@ -1,23 +1,23 @@
 //! The input: files and folders as one table of canonical columns, and the policy resolved against
 //! it.
 
-pub(crate) mod address;
+#[doc(hidden)]
+pub mod address;
 pub mod column_values;
 pub(crate) mod days_since;
 pub mod files;
-#[cfg(feature = "cli")]
-pub(crate) mod found_types;
+#[doc(hidden)]
+pub mod found_types;
 pub mod hierarchy_files;
 pub(crate) mod infer_types;
 mod loaded;
 pub(crate) mod merged;
-#[cfg(feature = "cli")]
 mod number_spelling;
 mod other_tables;
 mod parquet_encryption;
 mod pinned_file;
-#[cfg(feature = "cli")]
-pub(crate) mod pinned_table;
+#[doc(hidden)]
+pub mod pinned_table;
 mod plain_form;
 mod plain_values;
 pub mod population;

@@ -40,7 +40,6 @@ impl PinnedFile {
     }
 
     /// Returns what happened to the file since it was found; `None` if nothing did.
-    #[cfg(feature = "cli")]
     pub(super) fn what_happened(&self) -> Option<&'static str> {
         match Self::new(self.path.clone()) {
             Ok(now) if now == *self => None,
@@ -54,7 +53,7 @@ impl PinnedFile {
     ///
     /// # Errors
     /// A data error if the file cannot be found, or if its path holds a control character.
-    pub(crate) fn url(&self) -> Result<url::Url> {
+    pub fn url(&self) -> Result<url::Url> {
         let absolute = fs::canonicalize(&self.path).context(&self.place())?;
         let url = url::Url::from_file_path(&absolute).ok();
         url.filter(|_| !absolute.to_string_lossy().contains(char::is_control)).ok_or_else(|| {

@@ -27,15 +27,15 @@ use crate::policy::{CsvOptions, CsvType};
 
 /// A table of files that is refused once one of them has changed, or others have appeared.
 #[derive(Debug)]
-pub(crate) struct PinnedTable {
+pub struct PinnedTable {
     /// The table.
-    pub(crate) table: Arc<dyn TableProvider>,
+    pub table: Arc<dyn TableProvider>,
     /// Its files as they were when the table was opened.
-    pub(crate) files: Vec<PinnedFile>,
+    pub files: Vec<PinnedFile>,
     /// Where they were found: paths, addresses and globs.
-    pub(crate) locations: Vec<String>,
+    pub locations: Vec<String>,
     /// Whether the engine lists the files at each scan by itself, as it does where folders are partitions.
-    pub(crate) is_listed_by_engine: bool,
+    pub is_listed_by_engine: bool,
 }
 
 impl PinnedTable {
@@ -67,7 +67,7 @@ impl PinnedTable {
     ///
     /// # Errors
     /// A data error that names a file.
-    pub(crate) async fn check_files(&self, session: &dyn Session) -> Result<()> {
+    pub async fn check_files(&self, session: &dyn Session) -> Result<()> {
         if !self.is_listed_by_engine {
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl Input {
     ///
     /// # Errors
     /// As [`table`](Self::table).
-    pub(crate) async fn pinned_table(&self, session: &SessionContext, csv: &CsvOptions) -> Result<DataFrame> {
+    pub async fn pinned_table(&self, session: &SessionContext, csv: &CsvOptions) -> Result<DataFrame> {
         self.table_within(session, csv, &|_| CsvType::Text, Typing::Columnar, &|table| self.pin(table)).await
     }
 }

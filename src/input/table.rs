@@ -71,7 +71,7 @@ impl Input {
     ///
     /// # Errors
     /// Those of [`file_schema`](Self::file_schema); a data error for a damaged Arrow file.
-    pub(crate) fn checked_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
+    pub fn checked_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = self.file_schema(csv)?;
         if self.format == Format::Arrow {
             self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;

@@ -211,7 +211,7 @@ impl Policy {
 /// # Errors
 /// A data error with their positions. Where a file has no header, the names may be cells, so none
 /// is shown.
-pub(crate) fn one_name_each(schema: &Schema) -> Result<()> {
+pub fn one_name_each(schema: &Schema) -> Result<()> {
     let mut names = HashMap::new();
     for (at, field) in schema.fields().iter().enumerate() {
         if let Some(first) = names.insert(field.name(), at) {

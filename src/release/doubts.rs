@@ -46,10 +46,11 @@ pub(crate) async fn of_individuals(
     let mut all: Vec<String> = shared_identifier(run, loaded, individual).await?.into_iter().collect();
     if is_above_a_tenth(unowned, rows) {
         all.push(format!(
-            "{} of {} have no individual, because `{individual}` is NULL: they are in no class size, are released \
+            "{} of {} {} no individual, because `{individual}` is NULL: such rows are in no class size, are released \
              beside the individuals of their class, and leave with it outside the limit",
             grouped(unowned),
             plural(rows, "row", "rows"),
+            if unowned == 1 { "has" } else { "have" },
         ));
     }
     Ok(all)

@@ -6,9 +6,9 @@ use super::{Block, Column, Document, Extent, Table};
 pub fn markdown(document: &Document, extent: Extent) -> String {
     let mut page = String::new();
     let mut in_list = false;
-    for block in document.shown(extent).into_iter().filter(|block| !matches!(block, Block::Gap)) {
+    for block in document.shown(extent).iter().filter(|block| !matches!(&***block, Block::Gap)) {
         let is_point = matches!(
-            block,
+            &**block,
             Block::Point(_) | Block::Fact(..) | Block::Warning(..) | Block::Advice(..) | Block::Detail(..)
         );
         // An empty line ends a list.
@@ -16,7 +16,7 @@ pub fn markdown(document: &Document, extent: Extent) -> String {
             page += "\n";
         }
         in_list = is_point;
-        page += &match block {
+        page += &match &**block {
             Block::Heading(level, text) => format!("{} {text}\n\n", "#".repeat(*level)),
             Block::Paragraph(text) | Block::Line(text) => format!("{text}\n\n"),
             Block::Point(text) => format!("- {text}\n"),

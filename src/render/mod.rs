@@ -1,16 +1,19 @@
 //! What an answer says, before it is laid out: a [`Document`] of headings, facts, tables, warnings and notes.
 //!
-//! [`text`] lays a document out for a terminal and [`markdown`] for a page, so a further form is one file. Both begin with the
+//! [`text()`] lays a document out for a terminal and [`markdown()`] for a page, so a further form is one file. Both begin with the
 //! warnings, the gravest first. JSON has no layout: [`json`] writes the answer itself.
 
 mod markdown;
 mod text;
+
+use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
 pub use self::markdown::markdown;
 pub use self::text::text;
 use crate::error::{Error, Result};
+use crate::plural::plural;
 
 /// How much of a document is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,15 +136,30 @@ impl Document {
         self.blocks.push(Block::Gap);
     }
 
-    /// Returns the blocks that are shown: the title, the warnings, the gravest first, then the others.
-    fn shown(&self, extent: Extent) -> Vec<&Block> {
-        let is_shown = |block: &&Block| match block {
+    /// Returns the blocks that are shown: the title, the warnings, the gravest first, then the others. Where details are not
+    /// shown, one line says how many there are.
+    fn shown(&self, extent: Extent) -> Vec<Cow<'_, Block>> {
+        let is_detail = |block: &Block| matches!(block, Block::Detail(..));
+        let details = self.blocks.iter().filter(|block| is_detail(block)).count() as u64;
+        let more = Block::Advice("more", format!("{} with --verbose", plural(details, "detail", "details")));
+        let first = self.blocks.iter().position(is_detail);
+        let is_shown = |place: usize, block: &Block| match block {
             Block::Advice(..) => extent >= Extent::Advice,
-            Block::Detail(..) => extent >= Extent::Details,
+            Block::Detail(..) => {
+                extent >= Extent::Details || (extent == Extent::Advice && first == Some(place))
+            }
             _ => true,
         };
-        let mut shown: Vec<&Block> = self.blocks.iter().filter(is_shown).collect();
-        shown.sort_by_key(|block| match block {
+        let shown = self.blocks.iter().enumerate().filter(|(place, block)| is_shown(*place, block));
+        let mut shown: Vec<Cow<Block>> = shown
+            .map(|(_, block)| match is_detail(block) && extent < Extent::Details {
+                true => Cow::Owned(more.clone()),
+                false => Cow::Borrowed(block),
+            })
+            .collect();
+        // What is not shown leaves no gap of its own.
+        shown.dedup_by(|block, last| matches!((&**block, &**last), (Block::Gap, Block::Gap)));
+        shown.sort_by_key(|block| match &**block {
             Block::Heading(1, _) => (0, None),
             Block::Warning(weight, ..) => (1, Some(*weight)),
             _ => (2, None),
@@ -151,18 +169,12 @@ impl Document {
 
     /// Returns the warnings, the gravest first; those with a key of their own begin with it.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let warnings = self.shown(Extent::Results).into_iter().filter_map(|block| match block {
+        let warnings = self.shown(Extent::Results).into_iter().filter_map(|block| match &*block {
             Block::Warning(_, "warning", text) => Some(text.clone()),
             Block::Warning(_, key, text) => Some(format!("{key}: {text}")),
             _ => None,
         });
         warnings.collect()
-    }
-
-    /// Returns how many details are not shown.
-    fn hidden_details(&self, extent: Extent) -> u64 {
-        let details = self.blocks.iter().filter(|block| matches!(block, Block::Detail(..))).count();
-        if extent == Extent::Advice { details as u64 } else { 0 }
     }
 }
 

@@ -1,15 +1,10 @@
 //! A document on a terminal.
 
 use super::{Block, Column, Document, Extent, Table};
-use crate::plural::plural;
 
 /// Lays a document out as lines: a key of nine letters, then what it says.
 pub fn text(document: &Document, extent: Extent) -> String {
-    let mut text: String = document.shown(extent).into_iter().map(block_text).collect();
-    if let hidden @ 1.. = document.hidden_details(extent) {
-        text += &keyed("more", &format!("{} with --verbose", plural(hidden, "detail", "details")));
-    }
-    text
+    document.shown(extent).iter().map(|block| block_text(block)).collect()
 }
 
 fn keyed(key: &str, text: &str) -> String {
@@ -63,7 +58,7 @@ mod tests {
         document.advice("next", "kanon verify");
         let results = "shared    `y`\nwarning   a doubt\nread      9 rows\n";
         assert_eq!(text(&document, Extent::Results), results);
-        let advice = format!("{results}next      kanon verify\nmore      1 detail with --verbose\n");
+        let advice = format!("{results}more      1 detail with --verbose\nnext      kanon verify\n");
         assert_eq!(text(&document, Extent::Advice), advice);
         let details = format!("{results}varied    `x`\nnext      kanon verify\n");
         assert_eq!(text(&document, Extent::Details), details);

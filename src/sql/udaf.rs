@@ -113,15 +113,15 @@ pub(super) fn aggregates(
 }
 
 /// The arguments of a call by their meaning.
-pub(crate) struct Arguments<'a> {
+pub struct Arguments<'a> {
     /// Literals.
-    pub(crate) constants: &'a [Expr],
+    pub constants: &'a [Expr],
     /// The individual column.
-    pub(crate) individual: Option<&'a Expr>,
+    pub individual: Option<&'a Expr>,
     /// The sensitive column.
-    pub(crate) sensitive: Option<&'a Expr>,
+    pub sensitive: Option<&'a Expr>,
     /// The quasi-identifiers.
-    pub(crate) quasi: &'a [Expr],
+    pub quasi: &'a [Expr],
 }
 
 impl ClassAggregate {
@@ -181,7 +181,7 @@ impl ClassAggregate {
     }
 
     /// Splits the arguments of a call by their meaning; `None` when there are too few.
-    pub(crate) fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
+    pub fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
         let (constants, columns) = all.split_at_checked(self.row.constants().len())?;
         let (before, quasi) = columns.split_at_checked(self.looks.columns())?;
         let (individuals, value) = before.split_at(usize::from(self.looks.individual));

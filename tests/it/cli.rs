@@ -251,12 +251,12 @@ fn check_looks_at_sensitive_columns() {
     assert_eq!(
         ran.out,
         format!(
-            "read      10 rows in 4 classes over zip\n\
-             FAILS     l_diversity(2, diagnosis) required, 0 reached; 2 classes with 5 rows fail\n\
-             shared    `diagnosis`: 1 homogeneous class with 3 rows gives its value away\n{counted}{next}"
+            "shared    `diagnosis`: 1 homogeneous class with 3 rows gives its value away\n\
+             read      10 rows in 4 classes over zip\n\
+             FAILS     l_diversity(2, diagnosis) required, 0 reached; 2 classes with 5 rows fail\n{counted}{next}"
         )
     );
-    let ran = place.run(&format!("check in.csv --quasi area {diagnosis}")).exit(0);
+    let ran = place.run(&format!("check in.csv --quasi area {diagnosis} --verbose"));
     assert_eq!(
         ran.out,
         format!(
@@ -431,12 +431,7 @@ fn an_effort_that_is_spent() {
     };
     place.write("p.toml", with("{ nodes = 1 }"));
     let ran = place.run("search in.parquet --policy p.toml").exit(1);
-    assert!(
-        ran.out.contains(
-            "1 evaluated by anytime, not proven best: none loses less than 0.000000\nfound     nothing within"
-        ),
-        "{ran:?}"
-    );
+    assert!(ran.out.contains("1 evaluated by anytime, none found\nfound     nothing within"), "{ran:?}");
     let json = place.run("search in.parquet --policy p.toml --format json").exit(1).json();
     assert_eq!((&json["optimal"], &json["best"]), (&false.into(), &Value::Array(vec![])));
     refused(&place, RELEASE, 1, "nothing was found in 1 of 32 combinations of levels; raise effort");

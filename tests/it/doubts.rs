@@ -121,7 +121,7 @@ fn rows_without_an_individual_are_told() {
         "p.toml",
         "k = 5\n[columns]\npid = { role = \"individual\" }\nq = { role = \"quasi\", max_level = 0 }\n",
     );
-    let warning = "warning   270 of 300 rows have no individual, because `pid` is NULL: they are in no class size, are released \
+    let warning = "warning   270 of 300 rows have no individual, because `pid` is NULL: such rows are in no class size, are released \
                    beside the individuals of their class, and leave with it outside the limit\n";
     let released = place.run("release in.parquet --policy p.toml --to out").exit(0).out;
     let read = format!("read      300 rows of 30 individuals, 270 rows without one\n{warning}");

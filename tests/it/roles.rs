@@ -102,7 +102,7 @@ fn copies_of_rows_are_reported() {
     place.write("p.toml", format!("rows_are_individuals = true\n{POLICY}"));
     place.parquet("in.parquet", &visits(|row| row % 30, |_| 1, |row| some_diagnosis(row % 30)));
     let released = place.run("release in.parquet --policy p.toml --to out").exit(0);
-    let line = "copies    10 of them (25 %) are exact copies of another row: intended, or loaded twice?\n";
+    let line = "copies    10 rows are exact copies of another row (25 %): intended, or loaded twice?\n";
     assert!(released.out.contains(line), "{released:?}");
     let private: Value =
         serde_json::from_slice(&std::fs::read(place.path("out.private.json")).unwrap()).unwrap();
@@ -167,15 +167,15 @@ fn a_second_number_of_a_person_is_refused_though_every_value_occurs_twice() {
         "member_no = { role = \"insensitive\", allow_unique = true",
     );
     place.write("allowed.toml", allowed);
-    let released = place.run("release in.parquet --policy allowed.toml --to out").exit(0);
+    let released = place.run("release in.parquet --policy allowed.toml --to out --verbose");
     let verified = place.run("verify out --input in.parquet").exit(0);
     for (said, before) in [(&released.out, "after "), (&verified.out, "read ")] {
-        let lines: Vec<&str> = said.lines().skip_while(|line| !line.starts_with(before)).take(3).collect();
+        let lines: Vec<&str> = said.lines().skip_while(|line| !line.starts_with(before)).take(2).collect();
         assert_eq!(
             lines[1],
             "unique    0 % of the released individuals on their quasi-identifiers; 100 % together with the columns released as they are"
         );
-        assert!(lines[2].starts_with("warning   `member_no` singles out more than a tenth"), "{said}");
+        assert!(said.starts_with("warning   `member_no` singles out more than a tenth"), "{said}");
     }
     let as_is = "as is     `member_no`: 300 individuals hold a value that fewer than 5 individuals hold; 300 \
          individuals hold a value that is unique in its class; the rows of 300 individuals are linked by a \

@@ -11,14 +11,14 @@ use serde::Serialize;
 
 use super::Done;
 use super::numbers::integer;
-use crate::answer::Answer;
-use crate::engine::Run;
-use crate::error::{Error, Result};
-use crate::input::address::local_path;
-use crate::plural::plural;
-use crate::progress::Phase;
-use crate::release::publish::place::check_outside_releases;
-use crate::render::Document;
+use datafusion_kanon::answer::Answer;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::plural::{plural, rows};
+use datafusion_kanon::progress::Phase;
+use datafusion_kanon::release::publish::place::check_outside_releases;
+use datafusion_kanon::render::Document;
 
 /// Generate hospital visits of made-up people as a Parquet file.
 #[derive(Debug, Args)]
@@ -80,7 +80,8 @@ impl Answer for GenerateAnswer {
     fn document(&self) -> Document {
         let Self { bytes, file, .. } = self;
         let mut document = Document::default();
-        document.fact("wrote", format!("{file} ({}, {bytes} bytes)", plural(self.rows, "row", "rows")));
+        let bytes = plural(*bytes, "byte", "bytes");
+        document.fact("wrote", format!("{file} ({}, {bytes})", rows(self.rows)));
         document
     }
 }

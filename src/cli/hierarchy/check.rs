@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::csv_options;
-use crate::answer::hierarchy_check::{HierarchyFile, hierarchy_check};
 use crate::cli::Done;
 use crate::cli::names::name;
 use crate::cli::source::{Csv, Set};
-use crate::engine::Run;
-use crate::error::{Error, Result};
-use crate::generalize::hierarchy::{first_cell, is_table};
-use crate::input::Input;
-use crate::input::hierarchy_files::HierarchyFiles;
-use crate::policy::{CsvOptions, Files, Folder};
+use datafusion_kanon::answer::hierarchy_check::{HierarchyFile, hierarchy_check};
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::generalize::hierarchy::{first_cell, is_table};
+use datafusion_kanon::input::Input;
+use datafusion_kanon::input::hierarchy_files::HierarchyFiles;
+use datafusion_kanon::policy::{CsvOptions, Files, Folder};
 
 /// Check a hierarchy file against a column of a table, and draw it.
 #[derive(Debug, Args)]

@@ -12,16 +12,16 @@ use super::names::name;
 use super::numbers::integer;
 use super::source::{Csv, PolicyFile, Set};
 use super::{Done, Format, in_shell};
-use crate::answer::hierarchy::{HierarchyAnswer, hierarchy};
-use crate::engine::Run;
-use crate::error::{Code, Error, Result};
-use crate::generalize::hierarchy::is_table;
-use crate::input::Input;
-use crate::input::address::local_path;
-use crate::input::column_values::ColumnRule;
-use crate::input::hierarchy_files::HierarchyFiles;
-use crate::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
-use crate::release::publish::place::check_outside_releases;
+use datafusion_kanon::answer::hierarchy::{HierarchyAnswer, hierarchy};
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Code, Error, Result};
+use datafusion_kanon::generalize::hierarchy::is_table;
+use datafusion_kanon::input::Input;
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::input::column_values::ColumnRule;
+use datafusion_kanon::input::hierarchy_files::HierarchyFiles;
+use datafusion_kanon::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
+use datafusion_kanon::release::publish::place::check_outside_releases;
 
 /// Write a hierarchy file for a column, to edit by hand, or check one.
 #[derive(Debug, Args)]

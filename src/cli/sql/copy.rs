@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::engine::Context;
-use crate::error::{Code, Error, Result};
-use crate::input::address::local_path;
-use crate::release::publish::place::is_of_release;
-use crate::release::publish::record::{RECORD, is_private};
-use crate::release::publish::target::absolute;
+use datafusion_kanon::engine::Context;
+use datafusion_kanon::error::{Code, Error, Result};
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::release::publish::place::is_of_release;
+use datafusion_kanon::release::publish::record::{RECORD, is_private};
+use datafusion_kanon::release::publish::target::absolute;
 
 /// Checks the place to which COPY writes, which may have a file: neither a release nor a private record may be
 /// replaced.

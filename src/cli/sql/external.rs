@@ -15,14 +15,14 @@ use datafusion::sql::parser::{self, Statement};
 
 use super::errors::StageResult;
 use super::files::note;
-use crate::error::{Error, Result};
-use crate::input::address::local_path;
-use crate::input::files::{files_of_location, is_partition};
-use crate::input::found_types::{find_types, with_types};
-use crate::input::pinned_table::PinnedTable;
-use crate::input::{Format, Input, PinnedFile};
-use crate::policy::{CsvOptions, one_name_each};
-use crate::sql::options::{CsvTypes, KanonOptions};
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::input::files::{files_of_location, is_partition};
+use datafusion_kanon::input::found_types::{find_types, with_types};
+use datafusion_kanon::input::pinned_table::PinnedTable;
+use datafusion_kanon::input::{Format, Input, PinnedFile};
+use datafusion_kanon::policy::{CsvOptions, one_name_each};
+use datafusion_kanon::sql::options::{CsvTypes, KanonOptions};
 
 /// The formats as STORED AS names them.
 const FORMATS: [(&str, Format); 4] =

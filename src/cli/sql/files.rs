@@ -9,12 +9,12 @@ use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::error::Result;
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use crate::engine::into_engine;
-use crate::input::files::has_no_data;
-use crate::input::found_types::{FoundTypes, find_types, with_types};
-use crate::input::{Format, Input, PinnedFile};
-use crate::policy::CsvOptions;
-use crate::sql::options::{CsvTypes, KanonOptions};
+use datafusion_kanon::engine::into_engine;
+use datafusion_kanon::input::files::has_no_data;
+use datafusion_kanon::input::found_types::{FoundTypes, find_types, with_types};
+use datafusion_kanon::input::{Format, Input, PinnedFile};
+use datafusion_kanon::policy::CsvOptions;
+use datafusion_kanon::sql::options::{CsvTypes, KanonOptions};
 
 /// Opens files for a session in the same way as every other command.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl Files {
     }
 
     /// Opens CSV files with the types of their columns, which are found once in a session.
-    async fn typed(&self, input: &Input, csv: &CsvOptions) -> crate::error::Result<DataFrame> {
+    async fn typed(&self, input: &Input, csv: &CsvOptions) -> datafusion_kanon::error::Result<DataFrame> {
         let texts = input.pinned_texts(&self.session, csv)?;
         let is_known = |known: &&Known| known.0 == input.files && known.1 == *csv;
         let known = self.known().iter().find(is_known).map(|known| known.2.clone());

@@ -26,10 +26,10 @@ use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
 
 use super::{Done, Format, Verbosity};
-use crate::engine::Run;
-use crate::error::{Error, Result};
-use crate::input::address::local_path;
-use crate::policy::CsvOptions;
+use datafusion_kanon::engine::Run;
+use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::policy::CsvOptions;
 use shell::Shell;
 
 /// Query files in SQL with all functions of kanon.

@@ -18,8 +18,8 @@ use super::Output;
 use super::draw;
 use super::errors::StageResult;
 use super::own_names::short;
-use crate::error::{Error, Result, of_file};
-use crate::plural;
+use datafusion_kanon::error::{Error, Result, of_file};
+use datafusion_kanon::plural;
 
 /// The memory of a drawn table as a multiple of its columns' memory.
 const DRAWN: usize = 4;

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use super::script::{End, end, is_command};
 use super::shell::{Shell, notify};
 use crate::cli::without_controls;
-use crate::error::{Error, Kind, Result, of_file};
+use datafusion_kanon::error::{Error, Kind, Result, of_file};
 
 /// The number of lines in the history.
 const KEPT: usize = 1000;

@@ -35,10 +35,10 @@ use super::swapped;
 use super::text_order::TextOrder;
 use super::workers::Workers;
 use crate::cli::Verbosity;
-use crate::engine::{Resources, Run};
-use crate::error::{Error, Result, nearest};
-use crate::input::Format;
-use crate::sql::options::{CsvTypes, KanonOptions};
+use datafusion_kanon::engine::{Resources, Run};
+use datafusion_kanon::error::{Error, Result, nearest};
+use datafusion_kanon::input::Format;
+use datafusion_kanon::sql::options::{CsvTypes, KanonOptions};
 
 /// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
@@ -89,7 +89,7 @@ fn session(resources: &Resources, show_values: bool, csv: Option<&str>) -> Resul
     let session = resources.query_session()?;
     // First, so that table functions find files.
     let files = Files::enable(&session);
-    crate::sql::register_all(&session).running("registering the functions")?;
+    datafusion_kanon::sql::register_all(&session).running("registering the functions")?;
     session
         .state_ref()
         .write()

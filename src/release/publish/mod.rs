@@ -14,7 +14,8 @@ pub mod record;
 pub(crate) mod released_files;
 pub mod staging;
 pub mod statement;
-pub(crate) mod target;
+#[doc(hidden)]
+pub mod target;
 mod work_folder;
 pub mod write;
 pub(crate) mod write_assignment;

@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 /// Returns whether a folder, or one above it, is a release.
-pub(crate) fn is_of_release(folder: &Path) -> bool {
+pub fn is_of_release(folder: &Path) -> bool {
     folder.ancestors().any(|folder| folder.join(RECORD).is_file())
 }
 
@@ -29,8 +29,7 @@ pub(crate) fn is_of_release(folder: &Path) -> bool {
 ///
 /// # Errors
 /// A policy error if it would be.
-#[cfg(feature = "cli")]
-pub(crate) fn check_outside_releases(file: &Path) -> Result<()> {
+pub fn check_outside_releases(file: &Path) -> Result<()> {
     // A path that cannot be made absolute cannot be written either.
     if !absolute("", file).is_ok_and(|file| file.parent().is_some_and(is_of_release)) {
         return Ok(());
@@ -90,7 +89,7 @@ impl Place {
     /// # Errors
     /// A policy error if the nearest existing folder above cannot be used, if the release would be in another one, or if
     /// the private record would be in a release.
-    pub(crate) fn absolute(&self) -> Result<Self> {
+    pub fn absolute(&self) -> Result<Self> {
         let out = absolute("--to", &self.out)?;
         if out.parent().is_some_and(is_of_release) {
             let why = "is inside another release, which would no longer verify; choose another place";

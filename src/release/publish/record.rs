@@ -40,7 +40,7 @@ pub const RECORD: &str = "_kanon.json";
 pub(crate) const PRIVATE_END: &str = ".private.json";
 
 /// Returns whether a file is a private record by its name.
-pub(crate) fn is_private(path: &Path) -> bool {
+pub fn is_private(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(PRIVATE_END))
 }
 
@@ -222,7 +222,7 @@ impl PublicRecord {
     ///
     /// # Errors
     /// An unmet error for columns that kanon does not write.
-    pub(crate) fn written_quasi(&self) -> Result<Vec<String>> {
+    pub fn written_quasi(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for column in self.quasi() {
             match self.recoding.written_as(&column.name)? {

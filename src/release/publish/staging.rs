@@ -318,7 +318,7 @@ fn is_occupied(error: &io::Error) -> bool {
 
 /// Returns a text that a run to OUT did not end, and what to do; `None` without a work directory
 /// beside OUT.
-pub(crate) fn unfinished(out: &Path) -> Option<String> {
+pub fn unfinished(out: &Path) -> Option<String> {
     let work = WorkFolder::of(out).ok().filter(|work| is_folder(work.path()))?;
     let old = if is_folder(&work.old()) { " (the previous release is in its `old` folder)" } else { "" };
     Some(format!(

@@ -15,7 +15,7 @@ use crate::release::publish::record::{FOLDERS, RECORD, name_of};
 ///
 /// # Errors
 /// A policy error if the nearest existing folder above it cannot be used.
-pub(crate) fn absolute(flag: &str, out: &Path) -> Result<PathBuf> {
+pub fn absolute(flag: &str, out: &Path) -> Result<PathBuf> {
     let here = Path::new(".");
     let above = |path: &'_ Path| path.parent().map(Path::to_path_buf);
     let or_here = |path: PathBuf| if path.as_os_str().is_empty() { here.to_path_buf() } else { path };
