@@ -41,7 +41,7 @@ fn is_of_neighbours(line: &str) -> bool {
 }
 
 /// Leaves out the lines that a run prints every ten seconds: a slow machine has some.
-fn without_progress(text: &str) -> String {
+pub(crate) fn without_progress(text: &str) -> String {
     let phases = ["grouping", "searching", "writing", "verifying", "publishing"];
     let is_progress = |line: &str| {
         let begins = phases.iter().any(|phase| line.starts_with(&format!("kanon: {phase}, ")));

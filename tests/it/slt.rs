@@ -22,6 +22,7 @@ use sqllogictest::{
     strict_column_validator,
 };
 
+use crate::command::without_progress;
 use crate::house::{files_below, root};
 
 thread_local! {
@@ -72,13 +73,16 @@ impl AsyncDB for Session {
         let kanon = Path::new(env!("CARGO_BIN_EXE_kanon"));
         let system = std::env::var_os("PATH").unwrap_or_default();
         let folders = kanon.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&system));
-        Command::new("bash")
+        let mut output = Command::new("bash")
             .args(["-e", "-o", "pipefail"])
             .args(command.get_args())
             .current_dir(FOLDER.with_borrow(Clone::clone))
             .env("PATH", std::env::join_paths(folders).unwrap())
             .env("LC_ALL", "C")
-            .output()
+            .output()?;
+        // Scripts print standard error, too.
+        output.stdout = without_progress(&String::from_utf8_lossy(&output.stdout)).into_bytes();
+        Ok(output)
     }
 }
 
