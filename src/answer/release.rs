@@ -8,11 +8,10 @@ use serde::Serialize;
 use super::Answer;
 use super::labels_for_all::labels_for_all;
 use super::sentences::{
-    add_as_is, add_doubts, add_exact_quasi, add_homogeneous, add_unique, label_text, limit_text,
-    measured_risk, model_text, percent_of, rows_of, steps_by,
+    add_as_is, add_doubts, add_exact_quasi, add_homogeneous, add_unique, label_text, limit_text, model_text,
+    percent_of, rows_of, steps_by,
 };
 use crate::engine::PhaseTime;
-use crate::error::Result;
 use crate::measure::ratio;
 use crate::plural::{grouped, individuals, percent, plural, rows};
 use crate::release::kind::describe::{Describe, Labels};
@@ -86,10 +85,7 @@ pub struct ColumnCost {
 
 impl ReleaseAnswer {
     /// Says what was released at a place.
-    ///
-    /// # Errors
-    /// An internal error for a risk measure that is in no table.
-    pub fn of(released: Released, place: &Place) -> Result<Self> {
+    pub fn of(released: Released, place: &Place) -> Self {
         let Released { public, private, costs, chosen, .. } = &released;
         let cost = |(column, loss): (&str, &f64)| ColumnCost { column: column.to_owned(), loss: *loss };
         let mut answer = Self {
@@ -119,7 +115,7 @@ impl ReleaseAnswer {
         answer.warnings = answer.document().warnings();
         let failures = answer.released.warnings.iter();
         answer.warnings.extend(failures.map(|failure| format!("the release is published, but {failure}")));
-        Ok(answer)
+        answer
     }
 
     /// Returns what was counted: individuals where they are, else rows.
@@ -231,16 +227,15 @@ impl ReleaseAnswer {
         format!("{}, _kanon.json", tables.collect::<Vec<_>>().join(", "))
     }
 
-    /// Returns the risk measure `name` of the input and of the release; both are in the table of measures.
-    fn risks(&self, name: &str) -> [String; 2] {
-        let Released { before, after, .. } = &self.released;
-        [before, after].map(|sizes| percent(measured_risk(sizes, name).unwrap_or_default()))
+    /// Returns the risk measure `name` of the input and of the release; 0 where it has no value.
+    fn risks(&self, name: &str) -> [f64; 2] {
+        [&self.risk_before, &self.public.risk].map(|risks| risks.get(name).copied().unwrap_or_default())
     }
 }
 
 impl Answer for ReleaseAnswer {
     fn document(&self) -> Document {
-        let Released { sufficient, least_holders, remarks, doubts, after, .. } = &self.released;
+        let Released { sufficient, least_holders, remarks, doubts, .. } = &self.released;
         let mut document = Document::default();
         document.fact("read", self.read());
         add_doubts(&mut document, doubts);
@@ -260,21 +255,23 @@ impl Answer for ReleaseAnswer {
         document.fact(
             "before",
             format!(
-                "k {}; {unique_before} of {} unique on their quasi-identifiers; highest risk {highest_before}",
+                "k {}; {} of {} unique on their quasi-identifiers; highest risk {}",
                 grouped(self.k_before),
-                self.unit()
+                percent(unique_before),
+                self.unit(),
+                percent(highest_before),
             ),
         );
         document.fact("search", self.search());
         self.add_recoding(&mut document);
         document.fact("suppressed", self.suppressed());
         document.fact("verified", self.models());
-        document.fact("after", format!("highest risk {highest}, mean risk {mean}, {unique} unique"));
+        let [of_highest, of_mean, of_unique] = [highest, mean, unique].map(percent);
+        document.fact("after", format!("highest risk {of_highest}, mean risk {of_mean}, {of_unique} unique"));
         let are_individuals = self.public.individuals.is_some();
-        let on_quasi = measured_risk(after, "sample_uniqueness").unwrap_or_default();
         match self.released.chosen.describe().facts().has_exact_quasi {
-            true => add_exact_quasi(&mut document, on_quasi),
-            false => add_unique(&mut document, on_quasi, &self.public.unique, sufficient, are_individuals),
+            true => add_exact_quasi(&mut document, unique),
+            false => add_unique(&mut document, unique, &self.public.unique, sufficient, are_individuals),
         }
         add_homogeneous(&mut document, &self.public.homogeneous, are_individuals);
         add_as_is(&mut document, &self.as_is, *least_holders, are_individuals);

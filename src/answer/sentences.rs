@@ -1,9 +1,6 @@
 //! What several answers say in the same words.
 
-use crate::class::ClassSizes;
-use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
-use crate::measure::RISKS;
 use crate::method::partition::mondrian;
 use crate::plural::{individuals, percent, plural, rows};
 use crate::release::publish::record::{ModelRecord, Statement};
@@ -204,14 +201,4 @@ pub(super) fn limit_text(statement: &Statement) -> String {
     let exact = |limit: f64| format!("{:.6}", limit * 100.0);
     let text = statement.suppression_limit.parse().map(exact).unwrap_or_default();
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// Returns the risk measure `name` of these classes; 0 if they have none.
-///
-/// # Errors
-/// An internal error for a name that is in no table.
-pub(super) fn measured_risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
-    let row = RISKS.iter().find(|row| row.doc.name == name);
-    let row = row.ok_or_else(|| Error::internal("answer: a risk measure is missing from the table"))?;
-    Ok(row.with(&[])?.value(sizes).unwrap_or(0.0))
 }

@@ -4,10 +4,12 @@ use serde::Serialize;
 
 use super::Answer;
 use super::labels_for_all::labels_for_all;
-use super::sentences::{add_exact_quasi, add_homogeneous, add_unique, measured_risk, model_text};
+use super::sentences::{add_exact_quasi, add_homogeneous, add_unique, model_text};
 use crate::engine::Run;
 use crate::error::Result;
 use crate::input::Input;
+use crate::measure::RiskMeasure;
+use crate::measure::sample_uniqueness::SampleUniqueness;
 use crate::model::Quantity;
 use crate::plural::{grouped, plural, rows};
 use crate::policy::{Files, PolicySpec};
@@ -97,7 +99,7 @@ pub async fn verify(
         unique: checked.unique.clone(),
         homogeneous: verified.homogeneous.clone(),
         models: public.models.clone(),
-        unique_on_quasi: measured_risk(&verified.sizes, "sample_uniqueness")?,
+        unique_on_quasi: SampleUniqueness.value(&verified.sizes).unwrap_or_default(),
         labels: labels_for_all(place.out(), public),
         notes: Vec::new(),
         checked,

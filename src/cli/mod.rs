@@ -178,7 +178,7 @@ impl Done {
             Verbosity::Verbose => Extent::Details,
         };
         match format {
-            _ if self.json.is_null() => String::new(),
+            Format::Json if self.json.is_null() => String::new(),
             Format::Json => format!("{:#}\n", self.json),
             Format::Text if !self.is_page => without_controls(&text(&self.document, extent)),
             Format::Text | Format::Markdown => without_controls(&markdown(&self.document, extent)),

@@ -105,7 +105,7 @@ impl Release {
             }
         }
         // From here on the run must not fail: the release is published.
-        let mut answer = ReleaseAnswer::of(released, &place)?;
+        let mut answer = ReleaseAnswer::of(released, &place);
         if format != Format::Json {
             for warning in &answer.released.warnings {
                 let warning = without_controls(&format!("kanon: the release is published, but {warning}\n"));

@@ -16,7 +16,7 @@ use datafusion_kanon::input::files::STANDARD_INPUT;
 use datafusion_kanon::input::hierarchy_files::HierarchyFiles;
 use datafusion_kanon::model::{MODELS, Requirement, SensitiveColumn};
 use datafusion_kanon::parameter::Setting;
-use datafusion_kanon::plural::plural;
+use datafusion_kanon::plural;
 use datafusion_kanon::policy::{CsvOptions, Folder, PolicySpec, SetKey};
 use datafusion_kanon::release::publish::place::Place;
 use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
@@ -243,7 +243,7 @@ pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<Strin
         return Some(note);
     }
     let individuals = record.individuals.filter(|_| !record.recoding.has_row_per_individual())?;
-    let individuals = plural(individuals, "individual", "individuals");
+    let individuals = plural::individuals(individuals);
     Some(format!(
         "counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \
          several rows: kanon explain {} shows its figures",

@@ -7,7 +7,7 @@ use super::separation::NEARLY_ALL;
 use super::{ColumnFacts, IndividualSource, Proposal, Proposed, ProposedColumn, Together};
 use crate::measure::ratio;
 use crate::parameter::{toml_key, toml_text};
-use crate::plural::{grouped, percent, plural};
+use crate::plural::{self, grouped, percent, plural};
 
 /// The greatest width of a comment line, in characters.
 const WIDTH: usize = 100;
@@ -82,7 +82,7 @@ impl PolicyText {
     }
 
     fn introduction(&mut self, proposal: &Proposal) {
-        let rows = plural(proposal.rows, "row", "rows");
+        let rows = plural::rows(proposal.rows);
         self.comment(&format!(
             "A first policy, proposed by `kanon init` from {rows}, based on column names and counts. It does \
              not know what your data means: read every line and change what is wrong. This file contains no \

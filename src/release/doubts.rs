@@ -14,7 +14,7 @@ use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Value};
 use crate::input::Loaded;
-use crate::plural::{grouped, plural};
+use crate::plural::{self, grouped, plural};
 use crate::release::profile::class_sizes;
 use crate::role::Role;
 use crate::verify::as_is::is_above_a_tenth;
@@ -49,7 +49,7 @@ pub(crate) async fn of_individuals(
             "{} of {} {} no individual, because `{individual}` is NULL: such rows are in no class size, are released \
              beside the individuals of their class, and leave with it outside the limit",
             grouped(unowned),
-            plural(rows, "row", "rows"),
+            plural::rows(rows),
             if unowned == 1 { "has" } else { "have" },
         ));
     }

@@ -14,7 +14,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::Outcome;
-use crate::plural::plural;
+use crate::plural::{individuals, rows};
 use crate::release::kind::kind_row;
 use crate::release::publish::record::PrivateRecord;
 use crate::release::search::limit;
@@ -34,8 +34,8 @@ pub(super) fn apply_again(
     let found = found.ok_or_else(|| {
         let limit = limit(policy, classes);
         let limit = match policy.individual() {
-            Some(_) => plural(limit, "individual", "individuals"),
-            None => plural(limit, "row", "rows"),
+            Some(_) => individuals(limit),
+            None => rows(limit),
         };
         Error::unmet(format!(
             "the recoding of the earlier release does not hold for these rows: too many of them fail the models or fit no class (at \

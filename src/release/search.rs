@@ -12,7 +12,7 @@ use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice};
 use crate::method::{self, AUTO, MethodRow, Outcome, Problem};
 use crate::model::{Class, Counted, Merge, Requirement};
-use crate::plural::plural;
+use crate::plural::{individuals, plural, rows};
 use crate::policy::{Policy, Quasi};
 use crate::progress::{Phase, Progress};
 use crate::release::profile;
@@ -79,8 +79,8 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
         let text = || format!("{} cannot be met: ", requirement.text());
         if model.min_size() > total {
             let found = match counted {
-                Counted::Rows => plural(total, "row", "rows"),
-                Counted::Individuals => plural(total, "individual", "individuals"),
+                Counted::Rows => rows(total),
+                Counted::Individuals => individuals(total),
             };
             return Err(Error::unmet(format!("{}the input has only {found}", text())));
         }

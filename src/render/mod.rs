@@ -139,26 +139,25 @@ impl Document {
     /// Returns the blocks that are shown: the title, the warnings, the gravest first, then the others. Where details are not
     /// shown, one line says how many there are.
     fn shown(&self, extent: Extent) -> Vec<Cow<'_, Block>> {
-        let is_detail = |block: &Block| matches!(block, Block::Detail(..));
-        let details = self.blocks.iter().filter(|block| is_detail(block)).count() as u64;
-        let more = Block::Advice("more", format!("{} with --verbose", plural(details, "detail", "details")));
-        let first = self.blocks.iter().position(is_detail);
-        let is_shown = |place: usize, block: &Block| match block {
-            Block::Advice(..) => extent >= Extent::Advice,
-            Block::Detail(..) => {
-                extent >= Extent::Details || (extent == Extent::Advice && first == Some(place))
+        let mut shown: Vec<Cow<Block>> = Vec::new();
+        let mut details =
+            self.blocks.iter().filter(|block| matches!(block, Block::Detail(..))).count() as u64;
+        for block in &self.blocks {
+            match block {
+                Block::Advice(..) if extent < Extent::Advice => {}
+                Block::Detail(..) if extent < Extent::Details => {
+                    // One line stands for all of them.
+                    if extent == Extent::Advice && details > 0 {
+                        let more = format!("{} with --verbose", plural(details, "detail", "details"));
+                        shown.push(Cow::Owned(Block::Advice("more", more)));
+                        details = 0;
+                    }
+                }
+                // What is not shown leaves no gap of its own.
+                Block::Gap if shown.last().is_some_and(|last| matches!(&**last, Block::Gap)) => {}
+                _ => shown.push(Cow::Borrowed(block)),
             }
-            _ => true,
-        };
-        let shown = self.blocks.iter().enumerate().filter(|(place, block)| is_shown(*place, block));
-        let mut shown: Vec<Cow<Block>> = shown
-            .map(|(_, block)| match is_detail(block) && extent < Extent::Details {
-                true => Cow::Owned(more.clone()),
-                false => Cow::Borrowed(block),
-            })
-            .collect();
-        // What is not shown leaves no gap of its own.
-        shown.dedup_by(|block, last| matches!((&**block, &**last), (Block::Gap, Block::Gap)));
+        }
         shown.sort_by_key(|block| match &**block {
             Block::Heading(1, _) => (0, None),
             Block::Warning(weight, ..) => (1, Some(*weight)),

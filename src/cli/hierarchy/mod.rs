@@ -12,6 +12,7 @@ use super::names::name;
 use super::numbers::integer;
 use super::source::{Csv, PolicyFile, Set};
 use super::{Done, Format, in_shell};
+use datafusion_kanon::answer::Answer;
 use datafusion_kanon::answer::hierarchy::{HierarchyAnswer, hierarchy};
 use datafusion_kanon::engine::Run;
 use datafusion_kanon::error::{Code, Error, Result};
@@ -123,9 +124,12 @@ fn csv_options(csv: &Csv, policy: Option<&Path>, set: &Set, input: &str) -> Resu
 
 /// Prints the file. Control characters are kept where no terminal reads them.
 fn print(answer: &HierarchyAnswer, format: Format) -> Result<Done> {
-    let mut out = std::io::stdout().lock();
-    if format != Format::Text || out.is_terminal() {
+    if format == Format::Json {
         return Done::of(answer);
+    }
+    let mut out = std::io::stdout().lock();
+    if format == Format::Markdown || out.is_terminal() {
+        return Ok(Done { document: answer.document(), ..Done::printed() });
     }
     match out.write_all(answer.csv.as_bytes()).and_then(|()| out.flush()) {
         // A reader that closed the pipe does not want more: no error.

@@ -14,8 +14,9 @@ use crate::method::{Recoding, ReleaseKind};
 use crate::noise::{EPSILON_SCALE, Mechanism, NoisyColumn};
 use crate::policy::{Policy, Quasi};
 use crate::release::interval_columns::IntervalColumns;
-use crate::release::publish::record::{plain_number, recorded};
+use crate::release::publish::record::recorded;
 use crate::release::written_columns::WrittenColumns;
+use crate::render::plain_number;
 use crate::verify::assignment::LinesShow;
 
 /// What the released quasi-identifiers show, by kind of recoding.

@@ -25,6 +25,7 @@ pub use crate::release::publish::recoding_record::{
 };
 pub use crate::release::publish::statement::{LeftOut, Statement};
 use crate::release::publish::write::Part;
+use crate::render::plain_number;
 use crate::role::Role;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
@@ -481,10 +482,4 @@ pub(crate) fn are_same_models(models: &[Requirement], others: &[Requirement]) ->
 /// Returns the parameters of a model as a record writes them.
 pub(crate) fn parameters_text(model: &dyn ClassModel) -> BTreeMap<String, String> {
     model.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
-}
-
-/// A number for JSON: whole ones without a point.
-#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
-pub(crate) fn plain_number(value: f64) -> serde_json::Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }

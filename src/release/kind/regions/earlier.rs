@@ -28,7 +28,7 @@ use crate::generalize::{RegionLabel, Value, text_forms};
 use crate::input::Loaded;
 use crate::method::Candidate;
 use crate::method::partition::candidate;
-use crate::plural::{grouped, plural};
+use crate::plural::{self, grouped};
 use crate::policy::Policy;
 use crate::progress::CancelToken;
 use crate::release::earlier_recoding::no_recoding;
@@ -83,7 +83,7 @@ impl ChangedColumn {
              shows; if the column has changed, write its values as before, else release these rows by a recoding of their own, \
              without --recoding",
             grouped(*unknown_rows),
-            plural(*rows, "row", "rows"),
+            plural::rows(*rows),
         );
         // Numbers and dates move on from night to night; names do not.
         if *has_intervals { Error::unmet(why) } else { Error::policy(why).coded(Code::OtherColumns) }
