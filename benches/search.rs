@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use arrow::datatypes::Schema;
-use datafusion_kanon::class::ClassTable;
-use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::generalize::Ends;
-use datafusion_kanon::input::{Input, open};
-use datafusion_kanon::method::lattice::Options;
-use datafusion_kanon::method::{self, MethodSpec, Problem};
-use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
-use datafusion_kanon::progress::{CancelToken, Silent};
-use datafusion_kanon::release;
+use datafusion_kanon::internals::class::ClassTable;
+use datafusion_kanon::internals::engine::{Resources, Run};
+use datafusion_kanon::internals::generalize::Ends;
+use datafusion_kanon::internals::input::{Input, PolicySource, open};
+use datafusion_kanon::internals::method::lattice::Options;
+use datafusion_kanon::internals::method::{self, MethodSpec, Problem};
+use datafusion_kanon::internals::policy::{Folder, Policy, PolicySpec};
+use datafusion_kanon::internals::progress::{CancelToken, Silent};
+use datafusion_kanon::internals::release;
 use serde::Deserialize;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -165,7 +165,7 @@ fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
     let resources = Resources { threads: 1, memory: 1 << 30, spill: None };
     let run = Run { resources, ..Run::default() };
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
-        let loaded = open(&run, &input, said, &Folder(data)).await?;
+        let loaded = open(&run, &input, &PolicySource { spec: said, files: &Folder(data) }).await?;
         let classes = release::profile_classes(&run, &loaded).await?;
         Ok(Profiled { schema: loaded.schema().clone(), classes })
     })
@@ -180,7 +180,7 @@ fn time<'a>(
     let problem = Problem {
         table: classes,
         requirements: &policy.requirements,
-        objective: policy.spec.objective,
+        objective: policy.spec.objective(),
         ends: Ends::Values,
         limit: release::limit(policy, classes),
         threads: 1,

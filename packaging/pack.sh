@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # The pages, and the files and folders that they link to.
 pages=(README.md CHANGELOG.md LICENSE CONTRIBUTING.md DESIGN.md SECURITY.md docs sql data benches/README.md
-    examples/foreign src/lib.rs src/method/attack_tests.rs tests/it/arx.rs)
+    examples src/lib.rs src/method/attack_tests.rs tests/it/arx.rs)
 
 fail() {
     printf 'pack.sh: %s\n' "$1" >&2

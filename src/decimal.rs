@@ -22,7 +22,7 @@ impl Decimal {
     }
 
     /// Creates `digits / 10^scale` for constants, which have no trailing zeros after the point.
-    pub(crate) const fn new_const(digits: i64, scale: u32) -> Self {
+    pub const fn new_const(digits: i64, scale: u32) -> Self {
         Self { digits: digits as i128, scale }
     }
 

@@ -6,11 +6,11 @@
 //! release layer maps them: it keeps their kind and drops their text.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind};
+use std::io;
 
 /// The kinds of error, one per exit code of `kanon`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
     /// A requirement does not hold, no recoding satisfies it, or two things that must agree do not
     /// (exit 1).
     Unmet,
@@ -24,23 +24,24 @@ pub enum Kind {
     Interrupted,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Returns the process exit code.
     pub fn exit_code(self) -> u8 {
         match self {
-            Kind::Unmet => 1,
-            Kind::Policy => 2,
-            Kind::Data => 3,
-            Kind::Internal => 4,
-            Kind::Interrupted => 130,
+            ErrorKind::Unmet => 1,
+            ErrorKind::Policy => 2,
+            ErrorKind::Data => 3,
+            ErrorKind::Internal => 4,
+            ErrorKind::Interrupted => 130,
         }
     }
 }
 
 /// The causes that programs tell apart; their names are stable. Every kind has a code of its own
 /// for all other causes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorCode {
     /// The command line is wrong.
     Usage,
     /// The columns of a file are not those of the policy, of the earlier release or of the other
@@ -64,23 +65,27 @@ pub enum Code {
     Address,
 }
 
-impl Code {
+impl ErrorCode {
     /// Every code with its name and what it means.
-    pub const ALL: [(Code, &'static str, &'static str); 10] = [
-        (Code::Usage, "usage", "the command line is wrong"),
+    pub const ALL: &'static [(ErrorCode, &'static str, &'static str)] = &[
+        (ErrorCode::Usage, "usage", "the command line is wrong"),
         (
-            Code::OtherColumns,
+            ErrorCode::OtherColumns,
             "other_columns",
             "the columns of a file are not those of the policy, of the earlier release or of the other files, or a CSV file has no line of names",
         ),
-        (Code::EmptyInput, "empty_input", "the input has no rows, or its folder no files"),
-        (Code::DamagedFile, "damaged_file", "a file is damaged"),
-        (Code::NoSpace, "no_space", "the disk or the quota is full"),
-        (Code::OutOfMemory, "out_of_memory", "the memory limit does not suffice"),
-        (Code::NotFound, "not_found", "a file or folder is not there"),
-        (Code::ConcurrentRun, "concurrent_run", "another run writes to the same place"),
-        (Code::Exists, "exists", "the file or release to write already exists"),
-        (Code::Address, "address", "a path is an address such as s3://, which is neither read nor written"),
+        (ErrorCode::EmptyInput, "empty_input", "the input has no rows, or its folder no files"),
+        (ErrorCode::DamagedFile, "damaged_file", "a file is damaged"),
+        (ErrorCode::NoSpace, "no_space", "the disk or the quota is full"),
+        (ErrorCode::OutOfMemory, "out_of_memory", "the memory limit does not suffice"),
+        (ErrorCode::NotFound, "not_found", "a file or folder is not there"),
+        (ErrorCode::ConcurrentRun, "concurrent_run", "another run writes to the same place"),
+        (ErrorCode::Exists, "exists", "the file or release to write already exists"),
+        (
+            ErrorCode::Address,
+            "address",
+            "a path is an address such as s3://, which is neither read nor written",
+        ),
     ];
 
     /// Returns the name.
@@ -88,24 +93,24 @@ impl Code {
         Self::ALL.iter().find(|(code, ..)| *code == self).map_or("", |(_, name, _)| name)
     }
 
-    fn from_io(kind: ErrorKind) -> Option<Self> {
+    fn from_io(kind: io::ErrorKind) -> Option<Self> {
         match kind {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(Code::NoSpace),
-            ErrorKind::NotFound => Some(Code::NotFound),
-            ErrorKind::InvalidData | ErrorKind::UnexpectedEof => Some(Code::DamagedFile),
-            ErrorKind::OutOfMemory => Some(Code::OutOfMemory),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(ErrorCode::NoSpace),
+            io::ErrorKind::NotFound => Some(ErrorCode::NotFound),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Some(ErrorCode::DamagedFile),
+            io::ErrorKind::OutOfMemory => Some(ErrorCode::OutOfMemory),
             _ => None,
         }
     }
 }
 
-/// An error of a [`Kind`]; its text is safe to log. It may be the first one of several that a run
+/// An error of a [`ErrorKind`]; its text is safe to log. It may be the first one of several that a run
 /// found together; its text then has a line for each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.message, .beside))]
 pub struct Error {
-    kind: Kind,
-    code: Option<Code>,
+    kind: ErrorKind,
+    code: Option<ErrorCode>,
     message: String,
     /// Those found beside this one; they have none beside them.
     beside: Vec<Error>,
@@ -122,66 +127,71 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// Creates the error of a requirement that does not hold (exit 1).
     pub fn unmet(message: impl Display) -> Self {
-        Self::new(Kind::Unmet, message)
+        Self::new(ErrorKind::Unmet, message)
     }
 
     /// Creates the error of a wrong command line or policy (exit 2).
     pub fn policy(message: impl Display) -> Self {
-        Self::new(Kind::Policy, message)
+        Self::new(ErrorKind::Policy, message)
     }
 
     /// Creates the error of data that cannot be read, written or held (exit 3).
     pub fn data(message: impl Display) -> Self {
-        Self::new(Kind::Data, message)
+        Self::new(ErrorKind::Data, message)
     }
 
     /// Creates the error of a bug in this crate; `message` names the place and the broken invariant
     /// (exit 4).
     pub fn internal(message: impl Display) -> Self {
-        Self::new(Kind::Internal, message)
+        Self::new(ErrorKind::Internal, message)
     }
 
     /// Creates the error of a user's request to stop (exit 130).
     pub fn interrupted() -> Self {
-        Self::new(Kind::Interrupted, "interrupted; nothing was published")
+        Self::new(ErrorKind::Interrupted, "interrupted; nothing was published")
     }
 
     /// Creates the error of a user's request to stop a query that publishes nothing (exit 130).
+    #[doc(hidden)]
     pub fn interrupted_query() -> Self {
-        Self::new(Kind::Interrupted, "interrupted; a file that COPY was writing may be incomplete")
+        Self::new(ErrorKind::Interrupted, "interrupted; a file that COPY was writing may be incomplete")
     }
 
-    fn new(kind: Kind, message: impl Display) -> Self {
+    fn new(kind: ErrorKind, message: impl Display) -> Self {
         Self { kind, code: None, message: message.to_string(), beside: Vec::new() }
     }
 
     /// Creates the data error of an operation on a file that failed.
+    #[doc(hidden)]
     pub fn from_io(error: &io::Error) -> Self {
         Self::of_system(error)
-            .unwrap_or_else(|| Self { code: Code::from_io(error.kind()), ..Self::data(of_file(error)) })
+            .unwrap_or_else(|| Self { code: ErrorCode::from_io(error.kind()), ..Self::data(of_file(error)) })
     }
 
     /// Creates the error of a file of a policy, or of the policy, that cannot be read: of data where it
     /// is not there, as for every file that a command names, else of the policy.
+    #[doc(hidden)]
     pub fn of_policy_file(error: &io::Error) -> Self {
         match error.kind() {
-            ErrorKind::NotFound => Self::from_io(error),
+            io::ErrorKind::NotFound => Self::from_io(error),
             _ => Self::policy(of_file(error)),
         }
     }
 
     /// Creates the data error for the operating system's error that caused an error; `None` if the
     /// cause is another one.
+    #[doc(hidden)]
     pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let io = system_error(error)?;
-        Some(Self { code: Code::from_io(io.kind()), ..Self::data(system_text(io)) })
+        Some(Self { code: ErrorCode::from_io(io.kind()), ..Self::data(system_text(io)) })
     }
 
     /// Adds advice to an error of a policy or of data that has no code, or that is about the columns.
     #[must_use]
+    #[doc(hidden)]
     pub fn advised(self, advice: &str) -> Self {
-        let is_about_input = matches!(self.kind, Kind::Policy | Kind::Data)
-            && matches!(self.code, None | Some(Code::OtherColumns));
+        let is_about_input = matches!(self.kind, ErrorKind::Policy | ErrorKind::Data)
+            && matches!(self.code, None | Some(ErrorCode::OtherColumns));
         match is_about_input {
             true => Self { message: format!("{}; {advice}", self.message), ..self },
             false => self,
@@ -190,12 +200,13 @@ impl Error {
 
     /// Sets the code.
     #[must_use]
-    pub fn coded(self, code: Code) -> Self {
+    #[doc(hidden)]
+    pub fn coded(self, code: ErrorCode) -> Self {
         Self { code: Some(code), ..self }
     }
 
     /// Returns whether the cause is this one.
-    pub fn is(&self, code: Code) -> bool {
+    pub fn is(&self, code: ErrorCode) -> bool {
         self.code == Some(code)
     }
 
@@ -203,11 +214,11 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match (self.code, self.kind) {
             (Some(code), _) => code.name(),
-            (None, Kind::Unmet) => "not_met",
-            (None, Kind::Policy) => "policy",
-            (None, Kind::Data) => "data",
-            (None, Kind::Internal) => "internal",
-            (None, Kind::Interrupted) => "interrupted",
+            (None, ErrorKind::Unmet) => "not_met",
+            (None, ErrorKind::Policy) => "policy",
+            (None, ErrorKind::Data) => "data",
+            (None, ErrorKind::Internal) => "internal",
+            (None, ErrorKind::Interrupted) => "interrupted",
         }
     }
 
@@ -223,6 +234,7 @@ impl Error {
 
     /// Adds an error, with those beside it, that was found in the same run.
     #[must_use]
+    #[doc(hidden)]
     pub fn beside(mut self, mut other: Self) -> Self {
         let more = std::mem::take(&mut other.beside);
         self.beside.push(other);
@@ -232,35 +244,39 @@ impl Error {
 
     /// Changes this error and those beside it.
     #[must_use]
+    #[doc(hidden)]
     pub fn map_each(self, change: impl Fn(Self) -> Self) -> Self {
         let beside = self.beside.into_iter().map(&change).collect();
         Self { beside, ..change(Self { beside: Vec::new(), ..self }) }
     }
 
     /// Returns the kind of the error.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
     /// Turns a data error into a policy error, for a policy that does not fit the data. Other kinds
     /// stay, and so does the error of a file that is not there.
     #[must_use]
+    #[doc(hidden)]
     pub fn of_policy(self) -> Self {
         self.map_each(|one| match (one.kind, one.code) {
-            (_, Some(Code::NotFound)) => one,
-            (Kind::Data, _) => Self { kind: Kind::Policy, ..one },
+            (_, Some(ErrorCode::NotFound)) => one,
+            (ErrorKind::Data, _) => Self { kind: ErrorKind::Policy, ..one },
             _ => one,
         })
     }
 
     /// Appends text to the message.
     #[must_use]
+    #[doc(hidden)]
     pub fn and(self, more: &str) -> Self {
         Self { message: self.message + more, ..self }
     }
 
     /// Prefixes the message with its place: `place: message`.
     #[must_use]
+    #[doc(hidden)]
     pub fn at(self, place: impl Display) -> Self {
         self.map_each(|one| Self { message: format!("{place}: {}", one.message), ..one })
     }
@@ -317,7 +333,7 @@ impl Errors {
 /// the text may be a library's and quote cells.
 pub fn of_file(error: &io::Error) -> String {
     let own = || match error.kind() {
-        ErrorKind::Other => "it failed".to_owned(),
+        io::ErrorKind::Other => "it failed".to_owned(),
         kind => of_kind(kind).map_or_else(|| kind.to_string(), str::to_owned),
     };
     system_error(error).map_or_else(own, system_text)
@@ -346,24 +362,24 @@ fn system_text(io: &io::Error) -> String {
 }
 
 /// Returns the words for the kinds that users meet.
-fn of_kind(kind: ErrorKind) -> Option<&'static str> {
+fn of_kind(kind: io::ErrorKind) -> Option<&'static str> {
     Some(match kind {
-        ErrorKind::NotFound => "there is no such file or folder",
-        ErrorKind::PermissionDenied => "no permission",
-        ErrorKind::AlreadyExists => "it already exists",
-        ErrorKind::StorageFull => "no space left on the device",
-        ErrorKind::QuotaExceeded => "the disk quota is used up",
-        ErrorKind::FileTooLarge => "the file would become larger than the system allows",
-        ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
-        ErrorKind::IsADirectory => "it is a folder, not a file",
-        ErrorKind::NotADirectory => "a part of the path is not a folder",
-        ErrorKind::DirectoryNotEmpty => "the folder is not empty",
-        ErrorKind::InvalidFilename => "the name is too long, or not allowed here",
-        ErrorKind::InvalidData => "it is damaged, or not text in UTF-8",
-        ErrorKind::UnexpectedEof => "it ends unexpectedly",
-        ErrorKind::ResourceBusy => "it is in use",
-        ErrorKind::BrokenPipe => "the reader closed the pipe",
-        ErrorKind::OutOfMemory => "out of memory",
+        io::ErrorKind::NotFound => "there is no such file or folder",
+        io::ErrorKind::PermissionDenied => "no permission",
+        io::ErrorKind::AlreadyExists => "it already exists",
+        io::ErrorKind::StorageFull => "no space left on the device",
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up",
+        io::ErrorKind::FileTooLarge => "the file would become larger than the system allows",
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        io::ErrorKind::IsADirectory => "it is a folder, not a file",
+        io::ErrorKind::NotADirectory => "a part of the path is not a folder",
+        io::ErrorKind::DirectoryNotEmpty => "the folder is not empty",
+        io::ErrorKind::InvalidFilename => "the name is too long, or not allowed here",
+        io::ErrorKind::InvalidData => "it is damaged, or not text in UTF-8",
+        io::ErrorKind::UnexpectedEof => "it ends unexpectedly",
+        io::ErrorKind::ResourceBusy => "it is in use",
+        io::ErrorKind::BrokenPipe => "the reader closed the pipe",
+        io::ErrorKind::OutOfMemory => "out of memory",
         _ => return None,
     })
 }
@@ -395,7 +411,7 @@ mod tests {
             Error::internal("").kind(),
             Error::interrupted().kind(),
         ]
-        .map(Kind::exit_code);
+        .map(ErrorKind::exit_code);
         assert_eq!(codes, [1, 2, 3, 4, 130]);
     }
 
@@ -408,10 +424,10 @@ mod tests {
             assert_eq!(errors.value_of(Err::<u8, _>(Error::policy(why))), None);
         }
         let rest = Error::data("c").beside(Error::data("d"));
-        errors.add(rest.coded(Code::NotFound));
+        errors.add(rest.coded(ErrorCode::NotFound));
         let all = errors.end_of_stage().unwrap_err().at("here");
         assert_eq!(all.to_string(), "here: a\nhere: b\nhere: c\nhere: d");
-        assert_eq!((all.message(), all.kind(), all.code()), ("here: a", Kind::Policy, "policy"));
+        assert_eq!((all.message(), all.kind(), all.code()), ("here: a", ErrorKind::Policy, "policy"));
         assert_eq!(Errors::of([Ok(1), Ok(2)]), Ok(vec![1, 2]));
         let found = Errors::of([Ok(1), Err(Error::policy("a")), Err(Error::policy("b"))]);
         assert_eq!(found.unwrap_err().to_string(), "a\nb");
@@ -437,7 +453,7 @@ mod tests {
         let quotes = io::Error::other("the value 999-00000007");
         assert_eq!(of_file(&quotes), "it failed");
         assert_eq!(
-            of_file(&io::Error::new(ErrorKind::InvalidInput, "999-00000007")),
+            of_file(&io::Error::new(io::ErrorKind::InvalidInput, "999-00000007")),
             "invalid input parameter"
         );
     }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 
 /// A phase of a run, for a progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// The input is grouped.
     Profile,

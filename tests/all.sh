@@ -32,6 +32,10 @@ step "quick loop: the library without the engine" cargo test --no-default-featur
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items --locked
 step "all tests" cargo test --locked
 step "a foreign program" cargo run --quiet --locked -p kanon-foreign
+for example in examples/*.rs; do
+    name=$(basename "$example" .rs)
+    step "example $name" cargo run --quiet --locked --example "$name"
+done
 
 if command -v cargo-deny >/dev/null; then
     step "dependencies: licenses, bans, sources" cargo deny --locked check licenses bans sources

@@ -6,7 +6,7 @@ use super::Answer;
 use super::sentences::{add_doubts, add_homogeneous, add_refusal, and_without_one, reached};
 use crate::class::ClassSizesBuilder;
 use crate::engine::Run;
-use crate::error::{Code, Error, Result, nearest};
+use crate::error::{Error, ErrorCode, Result, nearest};
 use crate::input::Loaded;
 use crate::model::{Needs, Quantity, Requirement, SeenClass, SensitiveColumn, looked_at};
 use crate::plural::{grouped, individuals, plural, rows};
@@ -42,9 +42,11 @@ pub struct CheckAnswer {
     pub notes: Vec<String>,
     /// The quasi-identifiers.
     #[serde(skip)]
+    #[doc(hidden)]
     pub quasi: Vec<String>,
     /// The column of individuals, if they are counted.
     #[serde(skip)]
+    #[doc(hidden)]
     pub individual: Option<String>,
 }
 
@@ -79,21 +81,31 @@ pub struct CheckedModel {
     pub failing_rows: u64,
     /// The model with its parameters and its columns, such as `l_diversity(2, diagnosis)`.
     #[serde(skip)]
+    #[doc(hidden)]
     pub text: String,
     /// The reason why the requirement promises nothing, if that is so.
     #[serde(skip)]
+    #[doc(hidden)]
     pub why_vacuous: Option<String>,
 }
 
-/// Checks whether models hold on an opened table as it is: the `required` ones, or those of its policy if there are none.
+/// Checks whether the models of its policy hold on an opened table as it is.
+///
+/// # Errors
+/// A policy error for a model that cannot be judged on the table; a data error for a table without rows, one that cannot be
+/// read, or when memory runs out; an interruption.
+pub async fn check(run: &Run, loaded: &Loaded) -> Result<CheckAnswer> {
+    check_required(run, loaded, Vec::new(), "").await
+}
+
+/// Checks like [`check`] the `required` models, or those of the policy if there are none.
 /// Errors about a required one begin with the `place` where it stands, such as `--require`.
 ///
 /// The table must have been opened with [`columns_of_numbers`] as numbers.
 ///
 /// # Errors
-/// A policy error for a model that cannot be judged on the table; a data error for a table without rows, one that cannot be
-/// read, or when memory runs out; an interruption.
-pub async fn check(
+/// Those of [`check`].
+pub async fn check_required(
     run: &Run,
     loaded: &Loaded,
     required: Vec<Requirement>,
@@ -131,7 +143,7 @@ pub async fn check(
         for_every_class(session, table, &names, &counted, individual, &run.stop, &mut see).await?;
     }
     if classes == 0 {
-        return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
+        return Err(Error::data("the input has no rows").coded(ErrorCode::EmptyInput));
     }
     Ok(CheckAnswer {
         models: judged.iter().map(Judged::answer).collect(),
@@ -311,7 +323,7 @@ impl<'a> Judged<'a> {
         let model = &self.requirement.model;
         let value = model.value(&class.of_column(self.column));
         self.worst = model.reached(&mut self.worst.into_iter().chain([value]));
-        if !model.holds(value) {
+        if !self.requirement.holds(class.size, value) {
             self.failing_classes += 1;
             self.failing_rows += class.rows;
         }

@@ -52,6 +52,7 @@ pub struct TriedMethod {
     pub does_not_apply: Option<String>,
     /// The method as a policy names it.
     #[serde(skip)]
+    #[doc(hidden)]
     pub in_policy: String,
 }
 

@@ -9,7 +9,7 @@ use super::labels_for_all::labels_for_all;
 use super::sentences::{limit_text, reached, recorded_text};
 use crate::error::Result;
 use crate::measure::RISKS;
-use crate::model::{MODELS, delta_presence, k_anonymity};
+use crate::model::{self, delta_presence, k_anonymity};
 use crate::plural::{grouped, percent, plural, rows};
 use crate::release::kind::describe::{Describe, Labels, cell, cells};
 use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, Statement};
@@ -25,9 +25,11 @@ pub struct ExplainAnswer {
     pub public: PublicRecord,
     /// The folder of the release, as it was named.
     #[serde(skip)]
+    #[doc(hidden)]
     pub folder: String,
     /// The label that all values of a column have, by its name, where that is not `*`.
     #[serde(skip)]
+    #[doc(hidden)]
     pub labels: Labels,
 }
 
@@ -213,7 +215,7 @@ fn in_words(summary: &str, people: &str, [class, classes]: [&str; 2]) -> String 
 
 /// Returns a model's promise.
 fn promise(model: &ModelRecord, people: &str) -> String {
-    let summary = MODELS.iter().find(|row| row.doc.name == model.model).map_or("", |row| row.doc.summary);
+    let summary = model::all().find(|row| row.doc.name == model.model).map_or("", |row| row.doc.summary);
     let of = model.column().map(|column| format!(" of {}", cell(&column.to_string()))).unwrap_or_default();
     let over = model.quasi.as_ref().map(|quasi| format!(" over {} alone", cells(quasi))).unwrap_or_default();
     let than =

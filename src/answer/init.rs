@@ -42,6 +42,7 @@ pub struct InitAnswer {
     pub policy: String,
     /// The file to which the policy was written; without one, the document shows the policy.
     #[serde(skip)]
+    #[doc(hidden)]
     pub file: Option<String>,
 }
 

@@ -52,18 +52,23 @@ pub struct LinkAnswer {
     pub by_assignment: bool,
     /// The name of A.
     #[serde(skip)]
+    #[doc(hidden)]
     pub list: String,
     /// The name of B.
     #[serde(skip)]
+    #[doc(hidden)]
     pub table: String,
     /// Whether the matches are individuals of B; otherwise they are its rows.
     #[serde(skip)]
+    #[doc(hidden)]
     pub counts_individuals: bool,
     /// Whether the classes of B show centroids.
     #[serde(skip)]
+    #[doc(hidden)]
     pub are_centroids: bool,
     /// The matches that each individual with a match has to have, if that is required.
     #[serde(skip)]
+    #[doc(hidden)]
     pub k: Option<u64>,
 }
 

@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::Answer;
 use crate::doc::Doc;
-use crate::generalize::{GENERALIZERS, merge};
+use crate::generalize::{self, merge};
 use crate::known::KNOWN;
-use crate::measure::{LOSSES, RISKS};
+use crate::measure::{LossMeasure, RISKS, losses};
 use crate::method::{METHODS, MethodRow};
-use crate::model::MODELS;
+use crate::model;
 use crate::render::{Document, Table};
 use crate::sql::table::TABLE_FUNCTIONS;
 
@@ -34,10 +34,10 @@ pub struct ListAnswer {
 /// Lists everything that can stand in a policy or in SQL.
 pub fn list() -> ListAnswer {
     ListAnswer {
-        generalizers: GENERALIZERS.iter().map(|row| row.doc).chain([merge::DOC]).collect(),
+        generalizers: generalize::all().map(|row| row.doc).chain([merge::DOC]).collect(),
         known_hierarchies: KNOWN.iter().map(|row| row.doc).collect(),
-        models: MODELS.iter().map(|row| row.doc).collect(),
-        losses: LOSSES.iter().map(|row| row.doc()).collect(),
+        models: model::all().map(|row| row.doc).collect(),
+        losses: losses().map(LossMeasure::doc).collect(),
         risks: RISKS.iter().map(|row| row.doc).collect(),
         methods: METHODS.iter().map(MethodRow::doc).collect(),
         table_functions: TABLE_FUNCTIONS.iter().map(|row| row.doc).collect(),

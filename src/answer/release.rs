@@ -65,12 +65,15 @@ pub struct ReleaseAnswer {
     pub phases: Vec<PhaseTime>,
     /// The release.
     #[serde(skip)]
+    #[doc(hidden)]
     pub released: Released,
     /// The label that all values of a column have, by its name, where that is not `*`.
     #[serde(skip)]
+    #[doc(hidden)]
     pub labels: Labels,
     /// The command that compares methods, to be named where the release is coarse.
     #[serde(skip)]
+    #[doc(hidden)]
     pub compare_by: Option<String>,
 }
 

@@ -52,12 +52,15 @@ pub struct RiskAnswer {
     pub without: Vec<RiskWithout>,
     /// The quasi-identifiers.
     #[serde(skip)]
+    #[doc(hidden)]
     pub quasi: Vec<String>,
     /// The column of individuals, if they are counted.
     #[serde(skip)]
+    #[doc(hidden)]
     pub individual: Option<String>,
     /// What has to be known of the figures, in whole sentences.
     #[serde(skip)]
+    #[doc(hidden)]
     pub notes: Vec<String>,
 }
 

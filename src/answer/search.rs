@@ -51,6 +51,7 @@ pub struct SearchAnswer {
     pub best: Vec<FoundAnswer>,
     /// Why nothing was found, and what to do; `None` if something was found.
     #[serde(skip)]
+    #[doc(hidden)]
     pub why_nothing: Option<String>,
 }
 
@@ -63,18 +64,23 @@ pub struct SearchedInput {
     pub doubts: Vec<String>,
     /// The number of rows.
     #[serde(skip)]
+    #[doc(hidden)]
     pub rows: u64,
     /// The number of individuals; of rows if none are counted.
     #[serde(skip)]
+    #[doc(hidden)]
     pub individuals: u64,
     /// The number of rows whose individual is NULL; `None` where rows are counted.
     #[serde(skip)]
+    #[doc(hidden)]
     pub unowned_rows: Option<u64>,
     /// The number of classes before anything is generalized.
     #[serde(skip)]
+    #[doc(hidden)]
     pub base_classes: usize,
     /// The labels of the values that few hold, in whole sentences.
     #[serde(skip)]
+    #[doc(hidden)]
     pub labels: Vec<String>,
 }
 
@@ -102,6 +108,7 @@ pub struct FoundAnswer {
     pub measures: BTreeMap<String, f64>,
     /// What it is, in a few words.
     #[serde(skip)]
+    #[doc(hidden)]
     pub text: String,
 }
 

@@ -7,12 +7,11 @@ use super::labels_for_all::labels_for_all;
 use super::sentences::{add_exact_quasi, add_homogeneous, add_unique, model_text};
 use crate::engine::Run;
 use crate::error::Result;
-use crate::input::Input;
+use crate::input::{PolicySource, Source};
 use crate::measure::RiskMeasure;
 use crate::measure::sample_uniqueness::SampleUniqueness;
 use crate::model::Quantity;
 use crate::plural::{grouped, plural, rows};
-use crate::policy::{Files, PolicySpec};
 use crate::progress::Phase;
 use crate::release::kind::describe::Labels;
 use crate::release::publish::place::Place;
@@ -57,15 +56,19 @@ pub struct VerifyAnswer {
     pub models: Vec<ModelRecord>,
     /// All that was checked.
     #[serde(skip)]
+    #[doc(hidden)]
     pub checked: Checked,
     /// The share of individuals, or rows, that are unique on their quasi-identifiers.
     #[serde(skip)]
+    #[doc(hidden)]
     pub unique_on_quasi: f64,
     /// The label that all values of a column have, by its name, where that is not `*`.
     #[serde(skip)]
+    #[doc(hidden)]
     pub labels: Labels,
     /// What has to be known of the figures, in whole sentences.
     #[serde(skip)]
+    #[doc(hidden)]
     pub notes: Vec<String>,
 }
 
@@ -77,8 +80,8 @@ pub struct VerifyAnswer {
 pub async fn verify(
     run: &Run,
     place: &Place,
-    input: Option<&Input>,
-    policy: Option<(&PolicySpec, &dyn Files)>,
+    input: Option<&Source>,
+    policy: Option<&PolicySource<'_>>,
 ) -> Result<VerifyAnswer> {
     run.progress.begin(Phase::Verify, 0);
     let checked = check_release(run, place, input, policy).await?;

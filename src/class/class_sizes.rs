@@ -21,6 +21,7 @@ struct OfSize {
 
 impl ClassSizes {
     /// Counts the classes of a table by size.
+    #[doc(hidden)]
     pub fn of(table: &ClassTable, classes: &Classes) -> Self {
         Self::of_some(table, classes, |_| true)
     }

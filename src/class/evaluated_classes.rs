@@ -136,6 +136,7 @@ impl<'a> EvaluatedClasses<'a> {
     }
 
     /// Returns the table that the classes belong to.
+    #[doc(hidden)]
     pub fn table(&self) -> &'a ClassTable {
         self.table
     }

@@ -27,6 +27,7 @@ impl<'a> EvaluatedNode<'a> {
     ///
     /// # Errors
     /// A data error when memory runs out.
+    #[doc(hidden)]
     pub fn new(
         table: &'a ClassTable,
         levels: &'a [usize],

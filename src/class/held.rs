@@ -142,7 +142,7 @@ impl<T> std::ops::DerefMut for HeldList<T> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::error::{Code, Error};
+    use crate::error::{Error, ErrorCode};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -187,7 +187,7 @@ pub(crate) mod tests {
 
         fn refusal(&self, bytes: usize) -> Error {
             let needed = self.used() + bytes;
-            Error::data(format!("too much: {needed} bytes would do")).coded(Code::OutOfMemory)
+            Error::data(format!("too much: {needed} bytes would do")).coded(ErrorCode::OutOfMemory)
         }
     }
 

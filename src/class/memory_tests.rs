@@ -8,7 +8,7 @@ pub(crate) use super::held::tests::{Counting, counting};
 use super::individuals::ClassIndividuals;
 use super::tests::quasi;
 use super::{Budget, ClassTable, ClassTableBuilder, EncodedColumn};
-use crate::error::{Code, Error, Kind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::model::Distribution;
 
 /// Builds a table of this many groups over two quasi-identifiers and a sensitive column; people have two
@@ -54,8 +54,8 @@ fn made(counts_individuals: bool, limit: usize) -> (Arc<Counting>, Result<ClassT
 }
 
 fn is_refusal(error: &Error) {
-    assert_eq!(error.kind(), Kind::Data, "{error}");
-    assert!(error.is(Code::OutOfMemory), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Data, "{error}");
+    assert!(error.is(ErrorCode::OutOfMemory), "{error}");
 }
 
 #[test]

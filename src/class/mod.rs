@@ -64,7 +64,7 @@ pub(crate) use shown::ShownColumn;
 pub use union::Union;
 pub(crate) use value_classes::ValueClasses;
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::generalize::Hierarchy;
 use crate::model::{Counted, Distribution, SensitiveColumn};
 use crate::plural::plural;
@@ -83,7 +83,7 @@ pub trait Budget: Send + Sync {
     fn shrink(&self, bytes: usize);
 
     /// Returns the error of a step for which `bytes` more than are reserved would do. It is a data
-    /// error with the code [`Code::OutOfMemory`] that names the limit to raise.
+    /// error with the code [`ErrorCode::OutOfMemory`] that names the limit to raise.
     fn refusal(&self, bytes: usize) -> Error;
 }
 
@@ -328,7 +328,7 @@ impl ClassTable {
 
 /// Adds to a refusal of memory how many combinations of values are held, and what makes fewer.
 fn for_combinations(error: Error, combinations: usize) -> Error {
-    if !error.is(Code::OutOfMemory) {
+    if !error.is(ErrorCode::OutOfMemory) {
         return error;
     }
     let combinations = plural(combinations as u64, "combination", "combinations");

@@ -53,8 +53,8 @@ pub(super) fn judge(
     loop {
         let mut is_stable = true;
         for subset in &subsets {
-            let model = &subset.requirement.model;
-            let fails = |class: &Class<'_>| !model.holds(model.value(class));
+            let requirement = subset.requirement;
+            let fails = |class: &Class<'_>| !requirement.holds(class.size, requirement.model.value(class));
             let kept: Vec<bool> = verdicts.iter().map(|verdict| verdict.holds).collect();
             for class in subset.failing(table, classes, &kept, &fails)? {
                 verdicts[class].holds = false;

@@ -5,13 +5,10 @@ use clap::Args;
 use super::numbers::integer;
 use super::source::{Columns, Set, find_table, parse_requirement, quasi_of_release, record_of, release_note};
 use super::{Done, in_shell};
-use datafusion_kanon::answer::check::{check, columns_of_numbers};
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::input::open;
-use datafusion_kanon::model::Requirement;
-use datafusion_kanon::model::k_anonymity::KAnonymity;
-use datafusion_kanon::progress::Phase;
+use datafusion_kanon::internals::answer::check::{check_required, columns_of_numbers};
+use datafusion_kanon::internals::model::Requirement;
+use datafusion_kanon::internals::model::k_anonymity::KAnonymity;
+use datafusion_kanon::{Error, Phase, PolicySource, Result, Run, open};
 
 /// Check whether an unchanged table satisfies privacy models.
 #[derive(Debug, Args)]
@@ -63,8 +60,8 @@ impl Check {
         // Opening CSV files reads them.
         run.progress.begin(Phase::Profile, 0);
         let spec = policy.spec.with_numbers(columns_of_numbers(&models));
-        let loaded = open(run, &input, &spec, &policy.folder).await?;
-        let answer = check(run, &loaded, models, "--require").await?;
+        let loaded = open(run, &input, &PolicySource { spec: &spec, files: &policy.folder }).await?;
+        let answer = check_required(run, &loaded, models, "--require").await?;
         let mut done = Done::of(&answer)?;
         let record = record_of(&self.input).ok().flatten().filter(|_| answer.individual.is_none());
         if let Some(note) = record.and_then(|record| release_note(&self.input, &record)) {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Done;
-use datafusion_kanon::answer::explain::explain;
-use datafusion_kanon::error::Result;
-use datafusion_kanon::input::address::local_path;
+use datafusion_kanon::Result;
+use datafusion_kanon::internals::answer::explain::explain;
+use datafusion_kanon::internals::input::address::local_path;
 
 /// Explain what a release shows and promises, for people who decide.
 #[derive(Debug, Args)]

@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Done, in_shell};
-use datafusion_kanon::answer::init::init;
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Code, Error, Result};
-use datafusion_kanon::input::Input;
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::answer::init::init;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::{Error, ErrorCode, Input, Result, Run};
 
 /// Propose a first policy for a table: roles and levels, with comments that say why.
 #[derive(Debug, Args)]
@@ -64,7 +62,9 @@ fn in_comment(word: &str, otherwise: &str) -> String {
 /// Refuses a path that cannot be written, before the input is read.
 fn check_free(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
-        return Err(Error::policy("already exists; choose another name").coded(Code::Exists).at(place(path)));
+        return Err(Error::policy("already exists; choose another name")
+            .coded(ErrorCode::Exists)
+            .at(place(path)));
     }
     check_outside_releases(path).map_err(|error| error.at(place(path)))?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());

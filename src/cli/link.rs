@@ -8,15 +8,12 @@ use super::Done;
 use super::names::{Names, name};
 use super::numbers::integer;
 use super::source::{Csv, PolicyFile, PrivatePlace, Set, find_table, record_of, release_note};
-use datafusion_kanon::answer::link::link;
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::input::Input;
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::input::files::STANDARD_INPUT;
-use datafusion_kanon::linkage::Attack;
-use datafusion_kanon::policy::Files;
-use datafusion_kanon::release::publish::record::RECORD;
+use datafusion_kanon::internals::answer::link::link;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::input::files::STANDARD_INPUT;
+use datafusion_kanon::internals::linkage::Attack;
+use datafusion_kanon::internals::release::publish::record::RECORD;
+use datafusion_kanon::{Error, Input, PolicySource, Result, Run};
 
 /// Attack a table or a release: link a list of individuals with it.
 #[derive(Debug, Args)]
@@ -98,7 +95,7 @@ impl Link {
             individual_of_table: self.individual_of_b.as_deref(),
             on: &Names::all(&self.on),
             sensitive: &Names::all(&self.sensitive),
-            policy: policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files)),
+            policy: policy.as_ref().map(|p| PolicySource { spec: &p.spec, files: &p.folder }),
             csv: self.csv.or(policy.as_ref().map(|policy| &policy.spec)),
         };
         let mut answer = link(run, &attack).await?;

@@ -3,8 +3,8 @@
 use clap::Args;
 
 use super::Done;
-use datafusion_kanon::answer::list::list;
-use datafusion_kanon::error::Result;
+use datafusion_kanon::Result;
+use datafusion_kanon::internals::answer::list::list;
 
 /// List generalizers, known hierarchies, models, measures, methods and table functions.
 #[derive(Debug, Args)]

@@ -22,18 +22,16 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use tokio::runtime::{Handle, Runtime};
 
-use datafusion_kanon::answer::Answer;
-use datafusion_kanon::engine::damaged::is_guarded;
-use datafusion_kanon::engine::temporary;
-use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::error::{Code, Error, Kind, Result, of_file};
-use datafusion_kanon::progress::CancelToken;
-use datafusion_kanon::render::{Document, Extent, json, markdown, text};
+use datafusion_kanon::internals::answer::Answer;
+use datafusion_kanon::internals::engine::damaged::is_guarded;
+use datafusion_kanon::internals::engine::temporary;
+use datafusion_kanon::internals::error::of_file;
+use datafusion_kanon::internals::render::{Document, Extent, json, markdown, text};
+use datafusion_kanon::{CancelToken, Error, ErrorCode, ErrorKind, Resources, Result, Run};
 use progress::ProgressLine;
 use source::Set;
 
@@ -194,7 +192,7 @@ pub(crate) fn main() -> ExitCode {
             // What follows the first paragraph is for people.
             let text = usage.render().to_string();
             let why = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-            return failed(&Error::policy(why).coded(Code::Usage), Format::Json);
+            return failed(&Error::policy(why).coded(ErrorCode::Usage), Format::Json);
         }
         Err(usage) => usage.exit(),
     };
@@ -217,11 +215,11 @@ pub(crate) fn main() -> ExitCode {
                 // A reader that closed the pipe does not want more: no error.
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                     let _ = writeln!(std::io::stderr(), "kanon: writing the result: {}", of_file(&error));
-                    return ExitCode::from(Kind::Data.exit_code());
+                    return ExitCode::from(ErrorKind::Data.exit_code());
                 }
                 _ => {}
             }
-            ExitCode::from(if done.holds { 0 } else { Kind::Unmet.exit_code() })
+            ExitCode::from(if done.holds { 0 } else { ErrorKind::Unmet.exit_code() })
         }
         Err(error) => failed(&error, format),
     }
@@ -232,11 +230,11 @@ pub(crate) fn main() -> ExitCode {
 fn consistent(cli: Cli) -> Result<Cli, clap::Error> {
     if cli.everywhere.quiet && cli.everywhere.verbose {
         let why = "the argument '--quiet' cannot be used with '--verbose'";
-        return Err(Cli::command().error(ErrorKind::ArgumentConflict, why));
+        return Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, why));
     }
     if cli.everywhere.format == Format::Markdown && matches!(cli.command, Command::Sql(_)) {
         let why = "'kanon sql' prints its results as text or as JSON, not as Markdown";
-        return Err(Cli::command().error(ErrorKind::ArgumentConflict, why));
+        return Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, why));
     }
     Ok(cli)
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use datafusion_kanon::plural::grouped;
-use datafusion_kanon::progress::{Phase, Progress};
+use datafusion_kanon::internals::plural::grouped;
+use datafusion_kanon::{Phase, Progress};
 
 /// The time between two lines in a pipe.
 const BEAT: Duration = Duration::from_secs(10);

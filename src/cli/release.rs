@@ -8,18 +8,16 @@ use serde::Serialize;
 
 use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, Format, in_shell, without_controls};
-use datafusion_kanon::answer::release::ReleaseAnswer;
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Code, Error, Result, of_file};
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::input::files::end_of_data;
-use datafusion_kanon::input::{Input, PolicySource};
-use datafusion_kanon::policy::parse_day;
-use datafusion_kanon::release::publish::place::{Place, check_outside_releases};
-use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord};
-use datafusion_kanon::release::publish::staging::private_file;
-use datafusion_kanon::release::{release, release_again};
-use datafusion_kanon::render::{Document, json};
+use datafusion_kanon::internals::answer::release::ReleaseAnswer;
+use datafusion_kanon::internals::error::of_file;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::input::files::end_of_data;
+use datafusion_kanon::internals::policy::parse_day;
+use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::release::publish::staging::private_file;
+use datafusion_kanon::internals::render::{Document, json};
+use datafusion_kanon::records::{PrivateRecord, PublicRecord};
+use datafusion_kanon::{Error, ErrorCode, Input, Place, PolicySource, Result, Run, release, release_again};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
 #[derive(Debug, Args)]
@@ -87,7 +85,7 @@ impl Release {
         }
         let mut released = match (&policy, &earlier) {
             (Some(policy), _) => {
-                let source = PolicySource { spec: &policy.spec, text: &policy.text, files: &policy.folder };
+                let source = PolicySource { spec: &policy.spec, files: &policy.folder };
                 release(run, &input, &source, &place, self.overwrite).await?
             }
             (None, Some((_, earlier))) => {
@@ -163,7 +161,7 @@ fn check_is_folder(out: &Path) -> Result<()> {
 fn earlier(path: &Path) -> Result<PrivateRecord> {
     let place = format!("--recoding {}", path.display());
     if !path.exists() {
-        return Err(Error::data("no such file").coded(Code::NotFound).at(place));
+        return Err(Error::data("no such file").coded(ErrorCode::NotFound).at(place));
     }
     PrivateRecord::read(path)?.ok_or_else(|| {
         let expected = "expected the private record of a release, such as patients_safe.private.json";
@@ -183,13 +181,13 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
         wrong => {
             let error = Error::data("expected the name of a file in a folder that exists").at(at);
             let is_missing = wrong.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-            return Err(if is_missing { error.coded(Code::NotFound) } else { error });
+            return Err(if is_missing { error.coded(ErrorCode::NotFound) } else { error });
         }
     };
     let exists = std::fs::symlink_metadata(path).is_ok();
     if exists && !(overwrite && path.extension().is_some_and(|extension| extension == "json")) {
         return Err(Error::policy("already exists; choose another name (--overwrite replaces a .json file)")
-            .coded(Code::Exists)
+            .coded(ErrorCode::Exists)
             .at(at));
     }
     if folder.starts_with(of.out()) {

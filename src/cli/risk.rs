@@ -4,10 +4,8 @@ use clap::Args;
 
 use super::Done;
 use super::source::{Columns, Set, find_table, quasi_of_release, record_of, release_note};
-use datafusion_kanon::answer::risk::risk;
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::Result;
-use datafusion_kanon::input::open;
+use datafusion_kanon::internals::answer::risk::risk;
+use datafusion_kanon::{PolicySource, Result, Run, open};
 
 /// Measure re-identification risks, overall and per quasi-identifier.
 #[derive(Debug, Args)]
@@ -35,7 +33,7 @@ impl Risk {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
         let input = find_table(&self.input)?;
-        let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
+        let loaded = open(run, &input, &PolicySource { spec: &policy.spec, files: &policy.folder }).await?;
         let mut answer = risk(run, &loaded).await?;
         // A damaged record is an error only where the columns are to be read from it.
         let record = record_of(&self.input).ok().flatten();

@@ -7,12 +7,10 @@ use clap::Args;
 use super::Done;
 use super::numbers::integer;
 use super::source::{PolicyFile, Set};
-use datafusion_kanon::answer::compare::compare;
-use datafusion_kanon::answer::minimal::minimal;
-use datafusion_kanon::answer::search::search;
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::input::{Input, open};
+use datafusion_kanon::internals::answer::compare::compare;
+use datafusion_kanon::internals::answer::minimal::minimal;
+use datafusion_kanon::internals::answer::search::search;
+use datafusion_kanon::{Error, Input, PolicySource, Result, Run, open};
 
 /// Find the best generalizations and show what each one loses; write nothing.
 #[derive(Debug, Args)]
@@ -45,13 +43,13 @@ pub(crate) struct Search {
 impl Search {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let policy = PolicyFile::open(&self.policy, &self.set, &[&self.input])?;
-        let method = &policy.spec.method;
+        let method = policy.spec.method();
         if self.minimal && (method.name == "anytime" || !method.searches_lattice()) {
             let why = format!("--minimal finds all minimal nodes or none: remove `method = {method}`");
             return Err(Error::policy(why));
         }
         let input = Input::find_or_read(&self.input)?;
-        let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
+        let loaded = open(run, &input, &PolicySource { spec: &policy.spec, files: &policy.folder }).await?;
         if self.minimal {
             return Done::of(&minimal(run, &loaded).await?);
         }

@@ -8,25 +8,22 @@ use clap::Args;
 
 use super::in_shell;
 use super::names::{Names, Part, name, parts};
-use datafusion_kanon::doc::find;
-use datafusion_kanon::error::{Code, Error, Result};
-use datafusion_kanon::input::Input;
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::input::files::STANDARD_INPUT;
-use datafusion_kanon::input::hierarchy_files::HierarchyFiles;
-use datafusion_kanon::model::{MODELS, Requirement, SensitiveColumn};
-use datafusion_kanon::parameter::Setting;
-use datafusion_kanon::plural;
-use datafusion_kanon::policy::{CsvOptions, Folder, PolicySpec, SetKey};
-use datafusion_kanon::release::publish::place::Place;
-use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
+use datafusion_kanon::extend::Setting;
+use datafusion_kanon::internals::doc::find;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::input::files::STANDARD_INPUT;
+use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
+use datafusion_kanon::internals::model::{self, Requirement, SensitiveColumn};
+use datafusion_kanon::internals::plural;
+use datafusion_kanon::internals::policy::SetKey;
+use datafusion_kanon::internals::release::publish::record::RECORD;
+use datafusion_kanon::records::{PrivateRecord, PublicRecord};
+use datafusion_kanon::{CsvOptions, Error, ErrorCode, Folder, Input, Place, PolicySpec, Result};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {
-    /// The policy spec.
+    /// The policy spec, with the keys of `--set`.
     pub spec: PolicySpec,
-    /// The policy's text, with the keys of `--set`.
-    pub text: String,
     /// The folder of its hierarchy files.
     pub folder: HierarchyFiles,
 }
@@ -57,7 +54,7 @@ impl PolicyFile {
         let text = SetKey::all(&set.set, &text).map_err(|e| set.located(e, Some(&place)))?;
         let spec = PolicySpec::parse(&text).map_err(|e| set.located(e, Some(&place)))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        Ok(Self { spec, text, folder: HierarchyFiles(Folder(folder)) })
+        Ok(Self { spec, folder: HierarchyFiles(Folder(folder)) })
     }
 }
 
@@ -125,7 +122,8 @@ impl Set {
         match self.set.is_empty() {
             true => Ok(()),
             false => {
-                Err(Error::policy("--set sets keys of a policy; give one with --policy").coded(Code::Usage))
+                Err(Error::policy("--set sets keys of a policy; give one with --policy")
+                    .coded(ErrorCode::Usage))
             }
         }
     }
@@ -205,7 +203,7 @@ impl Columns {
         }
         let spec =
             PolicySpec::from_columns(&quasi, self.individual.as_deref(), 2)?.with_csv(self.csv.or(None));
-        Ok(PolicyFile { spec, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
+        Ok(PolicyFile { spec, folder: HierarchyFiles(Folder(PathBuf::new())) })
     }
 
     /// Returns whether a policy was given.
@@ -280,7 +278,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     };
     let arguments = parts(inside).map_err(|why| Error::policy(why).at(place()))?;
     let arguments: Vec<String> = arguments.into_iter().map(trimmed).filter(|part| !part.is_empty()).collect();
-    let row = find(MODELS, |row| row.doc, name);
+    let row = find(model::all(), |row| row.doc, name);
     let row = row.map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")).at(place()))?;
     let (constants, sensitive) = arguments.split_at(arguments.len().min(row.parameters.len()));
     let pairs = row.parameters.iter().zip(constants);

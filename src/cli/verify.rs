@@ -7,16 +7,12 @@ use clap::Args;
 
 use super::Done;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
-use datafusion_kanon::answer::verify::verify;
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::input::Input;
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::policy::Files;
-use datafusion_kanon::release::publish::place::Place;
-use datafusion_kanon::release::publish::record::PublicRecord;
-use datafusion_kanon::release::publish::staging::unfinished;
-use datafusion_kanon::release::publish::statement::may_be_policy_of;
+use datafusion_kanon::internals::answer::verify::verify;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::release::publish::staging::unfinished;
+use datafusion_kanon::internals::release::publish::statement::may_be_policy_of;
+use datafusion_kanon::records::PublicRecord;
+use datafusion_kanon::{Error, Input, Place, PolicySource, Result, Run, Source};
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
@@ -66,8 +62,8 @@ impl Verify {
         let policy =
             policy.map_or_else(|| found.as_deref().map(&open).transpose(), |given| Ok(Some(given)))?;
         let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
-        let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
-        let mut answer = verify(run, &place, input.as_ref(), policy).await?;
+        let policy = policy.as_ref().map(|p| PolicySource { spec: &p.spec, files: &p.folder });
+        let mut answer = verify(run, &place, input.map(Source::from).as_ref(), policy.as_ref()).await?;
         answer.policy = found.map(|path| path.display().to_string());
         let public = &answer.checked.public;
         if !answer.with_input && !public.recoding.describe().facts().has_exact_quasi {

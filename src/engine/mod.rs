@@ -5,7 +5,6 @@ pub(crate) mod candidates;
 mod cast_errors;
 pub(crate) mod class_key;
 pub(crate) mod count_classes;
-#[doc(hidden)]
 pub mod damaged;
 pub(crate) mod distinct;
 pub(crate) mod each_class;
@@ -18,7 +17,6 @@ mod rules;
 pub(crate) mod run;
 mod session;
 pub(crate) mod spilled_rows;
-#[doc(hidden)]
 pub mod temporary;
 #[cfg(test)]
 pub(crate) mod watch;
@@ -27,4 +25,4 @@ pub use phase_clock::PhaseTime;
 pub use rules::{Rules, counting_rules};
 pub use run::Run;
 pub(crate) use session::INT96_UNIT;
-pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error};
+pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error, own_error};

@@ -1,5 +1,6 @@
 //! The environment of a run: resources, cancellation, progress.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::session::Resources;
@@ -35,6 +36,12 @@ impl Run {
         let _stop_at_end = StopAtEnd(run.stop.clone());
         let computed = tokio::task::spawn_blocking(move || compute(&run)).await;
         computed.unwrap_or_else(|_| Err(Error::internal("run: the thread of a computation failed")))
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 

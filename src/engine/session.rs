@@ -17,7 +17,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::cast_errors;
 use super::rules::Rules;
 use crate::class::Budget;
-use crate::error::{Code, Error, Kind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// The unit in which INT96 timestamps of Parquet files are read, as the engine's option names it. By
 /// default they are read in nanoseconds, which end in 2262: the year 9999 would become 1816.
@@ -60,6 +60,7 @@ impl Resources {
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
+    #[doc(hidden)]
     pub fn session(&self, rules: Rules) -> Result<SessionContext> {
         Ok(self.session_of(self.runtime()?, rules))
     }
@@ -92,6 +93,7 @@ impl Resources {
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
+    #[doc(hidden)]
     pub fn query_session(&self) -> Result<SessionContext> {
         let config = SessionConfig::new().with_collect_statistics(false).with_parquet_pruning(false);
         let config = self.bounded(config.with_information_schema(true));
@@ -169,7 +171,7 @@ impl Budget for PoolBudget {
         let limit = Resources::memory_of(self.pool.reserved().saturating_add(bytes));
         let limit = limit_text(limit);
         let why = format!("out of memory; raise --memory-limit to about {limit} or lower --threads");
-        Error::data(why).coded(Code::OutOfMemory).at(&self.doing)
+        Error::data(why).coded(ErrorCode::OutOfMemory).at(&self.doing)
     }
 }
 
@@ -185,20 +187,21 @@ fn limit_text(bytes: usize) -> String {
 pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
     let root = error.find_root();
     let other = |what: &str| Error::data(what);
-    let damaged = || other("a Parquet file is damaged or has an unknown format").coded(Code::DamagedFile);
+    let damaged =
+        || other("a Parquet file is damaged or has an unknown format").coded(ErrorCode::DamagedFile);
     let mapped = match root {
         DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
-            Some(own) if own.kind() == Kind::Interrupted => return own.clone(),
+            Some(own) if own.kind() == ErrorKind::Interrupted => return own.clone(),
             Some(own) => own.clone(),
             None => Error::of_system(&**inner).unwrap_or_else(|| other("an external component failed")),
         },
         DataFusionError::ResourcesExhausted(_) => {
-            other("out of memory; raise --memory-limit or lower --threads").coded(Code::OutOfMemory)
+            other("out of memory; raise --memory-limit or lower --threads").coded(ErrorCode::OutOfMemory)
         }
         DataFusionError::IoError(io) => Error::from_io(io),
         DataFusionError::ObjectStore(store) => match &**store {
             datafusion::object_store::Error::NotFound { .. } => {
-                other("a file disappeared").coded(Code::NotFound)
+                other("a file disappeared").coded(ErrorCode::NotFound)
             }
             store => Error::of_system(store).unwrap_or_else(|| other("a file could not be read or written")),
         },
@@ -212,7 +215,7 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         }
         _ => other("the engine refused"),
     };
-    let is_full = mapped.code() == Code::NoSpace.name();
+    let is_full = mapped.code() == ErrorCode::NoSpace.name();
     (if is_full { mapped.and(SPILLED) } else { mapped }).at(doing)
 }
 
@@ -234,11 +237,11 @@ fn of_arrow(error: &arrow::error::ArrowError) -> Error {
         ArrowError::ParseError(text) => cast_errors::of_parse(text),
         ArrowError::IoError(_, io) => return Error::from_io(io),
         ArrowError::MemoryError(_) => {
-            return Error::data("out of memory; raise --memory-limit").coded(Code::OutOfMemory);
+            return Error::data("out of memory; raise --memory-limit").coded(ErrorCode::OutOfMemory);
         }
         ArrowError::ParquetError(_) => {
             return Error::data("a Parquet file is damaged or has an unknown format")
-                .coded(Code::DamagedFile);
+                .coded(ErrorCode::DamagedFile);
         }
         ArrowError::ExternalError(inner) => {
             let own = inner.downcast_ref::<Error>().cloned();
@@ -250,7 +253,34 @@ fn of_arrow(error: &arrow::error::ArrowError) -> Error {
     Error::data(why)
 }
 
-/// Wraps our error for the engine; [`map_error`] unwraps it.
+/// Returns the error of this crate inside an error of the engine: that of a wrong policy in a call of `anonymize()`, for
+/// instance, with its [kind](Error::kind) and [code](Error::code). `None` for an error of the engine itself, whose text may quote
+/// cells.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+/// use datafusion_kanon::{ErrorKind, own_error, register_all};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
+/// let session = SessionContext::new();
+/// register_all(&session)?;
+/// let sql = "SELECT * FROM anonymize((SELECT 1 AS age), {k: 5, columns: {age: {role: 'quasy'}}})";
+/// let error = session.sql(sql).await.unwrap_err();
+/// assert_eq!(own_error(&error).map(|own| own.kind()), Some(ErrorKind::Policy));
+/// # Ok(()) }
+/// ```
+pub fn own_error(error: &DataFusionError) -> Option<&Error> {
+    use arrow::error::ArrowError;
+    match error.find_root() {
+        DataFusionError::External(inner) => inner.downcast_ref(),
+        DataFusionError::ArrowError(arrow, _) => match &**arrow {
+            ArrowError::ExternalError(inner) => inner.downcast_ref(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Wraps our error for the engine; [`own_error`] finds it again.
 pub fn into_engine(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
@@ -279,7 +309,8 @@ impl<T> Context<T> for std::result::Result<T, arrow::error::ArrowError> {
 impl<T> Context<T> for std::result::Result<T, datafusion::parquet::errors::ParquetError> {
     fn context(self, what: &str) -> Result<T> {
         let other = || {
-            Error::data("a Parquet file is damaged, or could not be read or written").coded(Code::DamagedFile)
+            Error::data("a Parquet file is damaged, or could not be read or written")
+                .coded(ErrorCode::DamagedFile)
         };
         self.map_err(|e| Error::of_system(&e).unwrap_or_else(other).at(what))
     }
@@ -331,7 +362,7 @@ mod tests {
             refused.to_string(),
             "holding the classes: out of memory; raise --memory-limit to about 30M or lower --threads"
         );
-        assert!(refused.is(Code::OutOfMemory));
+        assert!(refused.is(ErrorCode::OutOfMemory));
         drop(others);
         classes.grow(8 * MIB).unwrap();
         let enough = PoolBudget::new(&session(30), "classes");

@@ -28,6 +28,7 @@ pub(crate) struct SpilledRows {
     /// `None` without rows.
     file: Option<Arc<dyn SpillFile>>,
     schema: SchemaRef,
+    rows: u64,
 }
 
 /// Prints the kind only: rows hold cells.
@@ -52,12 +53,44 @@ impl SpilledRows {
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
         let manager = Arc::new(SpillManager::new(runtime, metrics, Arc::clone(&schema)));
         let mut file = manager.create_in_progress_file("kanon rows").context(doing)?;
+        let mut rows = 0;
         while let Some(batch) = batches.next().await {
             stop.check()?;
-            file.append_batch(&batch?).context(doing)?;
+            let batch = batch?;
+            rows += batch.num_rows() as u64;
+            file.append_batch(&batch).context(doing)?;
         }
         let file = file.finish().context(doing)?;
-        Ok(Self { manager, file, schema })
+        Ok(Self { manager, file, schema, rows })
+    }
+
+    /// Returns the number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Returns the rows in their order as a stream that holds the file, and fails once the run is stopped, or where the file
+    /// lost rows: a part of a release promises nothing.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn stream(self, stop: &CancelToken) -> Result<SendableRecordBatchStream> {
+        let (batches, left, stop) = (self.read()?, self.rows, stop.clone());
+        let schema = Arc::clone(&self.schema);
+        let all = (batches, left, stop, self);
+        let watched = futures::stream::try_unfold(all, |(mut batches, left, stop, held)| async move {
+            stop.check().map_err(into_engine)?;
+            let batch = batches.next().await.transpose()?;
+            let read = batch.as_ref().map_or(0, RecordBatch::num_rows) as u64;
+            match (batch, left.checked_sub(read)) {
+                (Some(batch), Some(left)) => Ok(Some((batch, (batches, left, stop, held)))),
+                (None, Some(0)) => Ok(None),
+                _ => {
+                    Err(into_engine(Error::data("the rows in a spill file are not those that were written")))
+                }
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, watched)))
     }
 
     /// Reads the rows in their order.

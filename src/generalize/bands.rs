@@ -15,14 +15,14 @@
 //! order. An outermost band with few individuals still shows that they exist.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::generalize::{Generalizer, Value, bands::Bands};
+//! use datafusion_kanon::extend::{Decimal, Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::bands::Bands;
 //! let bmi = Bands::new(["18.5", "25", "30", "40"].map(Decimal::parse).into_iter().collect::<Result<_, _>>()?)?;
 //! assert_eq!(bmi.generalize_value(&Value::Float(18.4))?, Value::Text("<18.5".into()));
 //! assert_eq!(bmi.generalize_value(&Value::Float(18.5))?, Value::Text("[18.5,25)".into()));
 //! assert_eq!(bmi.generalize_value(&Value::Int(40))?, Value::Text(">=40".into()));
 //! assert_eq!(bmi.generalize_value(&Value::Null)?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

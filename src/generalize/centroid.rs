@@ -22,12 +22,13 @@
 //! or a mode is the value of at least one person of the class.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Centroid, Value};
+//! use datafusion_kanon::extend::Value;
+//! use datafusion_kanon::internals::generalize::Centroid;
 //! let ages = [(Value::Int(30), 1), (Value::Int(31), 2), (Value::Null, 3)];
 //! assert_eq!(Centroid::Mean.of(&ages)?, Value::Float(92.0 / 3.0));
 //! assert_eq!(Centroid::Median.of(&ages)?, Value::Int(31));
 //! assert_eq!(Centroid::Mode.of(&ages)?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::cmp::Ordering;
@@ -79,6 +80,7 @@ impl Centroid {
     /// Returns the centroid of a column with this hierarchy, where columns of numbers have this one. Codes
     /// are no numbers: a column with a hierarchy file has a mode.
     #[must_use]
+    #[doc(hidden)]
     pub fn for_column(self, hierarchy: &Hierarchy) -> Self {
         if hierarchy.has_intervals() { self } else { Self::Mode }
     }

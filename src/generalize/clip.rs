@@ -15,14 +15,14 @@
 //! that there is one: few individuals beyond an end are still few.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::generalize::{Generalizer, Value, clip::Clip};
+//! use datafusion_kanon::extend::{Decimal, Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::clip::Clip;
 //! let ages = Clip::new(Some(Decimal::integer(0)), Some(Decimal::integer(90)))?;
 //! assert_eq!(ages.generalize_value(&Value::Int(104))?, Value::Int(90));
 //! assert_eq!(ages.generalize_value(&Value::Int(-3))?, Value::Int(0));
 //! assert_eq!(ages.generalize_value(&Value::Float(39.5))?, Value::Float(39.5));
 //! assert_eq!(ages.generalize_value(&Value::Null)?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

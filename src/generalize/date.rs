@@ -14,14 +14,14 @@
 //!
 //! ```
 //! use arrow::datatypes::TimeUnit;
-//! use datafusion_kanon::generalize::{Generalizer, Value, date::{Date, Period}};
+//! use datafusion_kanon::internals::generalize::{Generalizer, Value, date::{Date, Period}};
 //! let year = Date::new(Period::Year);
 //! assert_eq!(year.generalize_value(&Value::Date(-1))?, Value::Date(-365)); // 1969-12-31, 1969-01-01
 //! let day = Date::new(Period::Day);
 //! let (last, first) = (Value::Timestamp(-1, TimeUnit::Second, None), Value::Timestamp(-86_400, TimeUnit::Second, None));
 //! assert_eq!(day.generalize_value(&last)?, first);
 //! assert_eq!(day.generalize_value(&Value::Null)?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

@@ -28,7 +28,7 @@ const LABEL: &str = "label";
 /// Its text is written into the metadata of a released field as `kanon.generalized`:
 ///
 /// ```
-/// use datafusion_kanon::generalize::{Descriptor, Value};
+/// use datafusion_kanon::extend::{Descriptor, Value};
 /// let tens: Descriptor = "range:10 origin:5 clip:0,90".parse()?;
 /// assert_eq!((tens.generalizer.as_str(), tens.options["origin"].as_str()), ("range", "5"));
 /// assert_eq!(tens.to_string(), "range:10 origin:5 clip:0,90");
@@ -54,7 +54,7 @@ pub struct Descriptor {
 
 impl Descriptor {
     /// Describes a generalizer without an argument.
-    pub(crate) fn new(generalizer: &str) -> Self {
+    pub fn new(generalizer: &str) -> Self {
         Self { generalizer: generalizer.to_owned(), argument: vec![], options: BTreeMap::new(), clip: None }
     }
 
@@ -128,12 +128,16 @@ impl Descriptor {
         parts
     }
 
-    pub(super) fn with(mut self, argument: impl ToString) -> Self {
+    /// Adds the argument of the level.
+    #[must_use]
+    pub fn with(mut self, argument: impl ToString) -> Self {
         self.argument.push(argument.to_string());
         self
     }
 
-    pub(super) fn with_option(mut self, key: &str, setting: impl ToString) -> Self {
+    /// Adds an option that differs from its default.
+    #[must_use]
+    pub fn with_option(mut self, key: &str, setting: impl ToString) -> Self {
         self.options.insert(key.to_owned(), setting.to_string());
         self
     }

@@ -19,15 +19,15 @@
 //! stands for every value from there on, and `low` for every value up to the next bound.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::generalize::{Generalizer, Value, floor::Floor};
+//! use datafusion_kanon::extend::{Decimal, Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::floor::Floor;
 //! let tens = Floor::new(Decimal::integer(10))?;
 //! assert_eq!(tens.generalize_value(&Value::Int(39))?, Value::Int(30));
 //! assert_eq!(tens.generalize_value(&Value::Int(-5))?, Value::Int(-10));
 //! assert_eq!(tens.generalize_value(&Value::Null)?, Value::Null);
 //! let tenths = Floor::new(Decimal::parse("0.1")?)?;
 //! assert_eq!(tenths.generalize_value(&Value::Float(0.3))?, Value::Float(0.3));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

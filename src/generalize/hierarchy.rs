@@ -16,14 +16,15 @@
 //! value below it hides nothing.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Generalizer, Value, hierarchy};
+//! use datafusion_kanon::extend::{Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::hierarchy;
 //! let file = "marital,level 1,level 2\ndivorced,alone,*\nwidowed,alone,*\nmarried,married,*\n";
 //! let levels = hierarchy::ROW.of(hierarchy::parse_csv(file, "marital")?)?;
 //! assert_eq!(levels[0].generalize_value(&Value::Text("widowed".into()))?, Value::Text("alone".into()));
 //! assert_eq!(levels[0].generalize_value(&Value::Null)?, Value::Null);
 //! assert_eq!(levels[1].generalize_value(&Value::Null)?, Value::Text("*".into())); // the top
 //! assert!(levels[0].generalize_value(&Value::Text("Widowed".into())).is_err());
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

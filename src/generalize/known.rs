@@ -14,14 +14,15 @@
 //! from, and one with few values below it (a state, a rare diagnosis) hides little.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Generalizer, Value, known};
+//! use datafusion_kanon::extend::{Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::known;
 //! let levels = known::ROW.of("country")?;
 //! let text = |text: &str| Value::Text(text.into());
 //! assert_eq!(levels[0].generalize_value(&text("Germany"))?, text("Western Europe"));
 //! assert_eq!(levels[1].generalize_value(&text("de"))?, text("Europe"));
 //! assert_eq!(levels[1].generalize_value(&Value::Null)?, Value::Null);
 //! assert!(levels[0].generalize_value(&text("Atlantis")).is_err());
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

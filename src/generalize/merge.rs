@@ -33,9 +33,8 @@
 //! releases of overlapping inputs may join differently.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::generalize::merge::{FrequentValues, Merge};
-//! use datafusion_kanon::parameter::Setting;
+//! use datafusion_kanon::extend::{Decimal, Setting};
+//! use datafusion_kanon::internals::generalize::merge::{FrequentValues, Merge};
 //! let merge = Merge::of(&[("levels".into(), Setting::Number(Decimal::integer(1)))])?;
 //! let mut counted = FrequentValues::new(5);
 //! for (value, holders) in [("flu", 7), ("gout", 2), ("hives", 9), ("itch", 4), ("mumps", 8), ("rickets", 20)] {
@@ -50,7 +49,7 @@
 //!     "rickets rickets mumps..rickets",
 //!     "other other other",
 //! ]);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::borrow::Cow;

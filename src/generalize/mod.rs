@@ -71,7 +71,7 @@ pub use region_label::{Ends, RegionLabel};
 pub use value::Value;
 
 use crate::decimal::Decimal;
-use crate::doc::Doc;
+use crate::doc::{Doc, OwnRows};
 use crate::error::{Error, Result};
 use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 
@@ -192,7 +192,7 @@ pub(crate) const ORIGIN: Parameter = Parameter {
     summary: "where intervals begin",
 };
 
-/// A row of [`GENERALIZERS`].
+/// A row of [`GENERALIZERS`], or a generalizer of the program's own.
 pub struct GeneralizerRow {
     /// Name and documentation.
     pub doc: &'static Doc,
@@ -238,7 +238,7 @@ impl GeneralizerRow {
     }
 }
 
-/// All generalizers.
+/// All generalizers of this crate.
 pub const GENERALIZERS: &[GeneralizerRow] = &[
     bands::ROW,
     clip::ROW,
@@ -251,6 +251,24 @@ pub const GENERALIZERS: &[GeneralizerRow] = &[
     range::ROW,
     suppress::ROW,
 ];
+
+/// The generalizers of the program's own.
+static OWN: OwnRows<GeneralizerRow> = OwnRows::none();
+
+/// Returns whether the program has registered a row.
+pub(crate) fn is_own(row: &GeneralizerRow) -> bool {
+    GENERALIZERS.iter().all(|one| one.doc.name != row.doc.name)
+}
+
+/// Returns the rows of [`GENERALIZERS`], then the generalizers that the program has registered.
+pub fn all() -> impl Iterator<Item = &'static GeneralizerRow> {
+    GENERALIZERS.iter().chain(OWN.all())
+}
+
+/// Adds a generalizer of the program's own, which was checked.
+pub(crate) fn add(row: GeneralizerRow) {
+    OWN.add(Box::new(row));
+}
 
 /// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as
 /// `Utf8View`.

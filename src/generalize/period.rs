@@ -20,12 +20,13 @@
 //! the calendar are refused and counted.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Generalizer, Value, date::Period, period::PeriodName};
+//! use datafusion_kanon::extend::{Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::{date::Period, period::PeriodName};
 //! let of = |period, day| PeriodName::new(period).generalize_value(&Value::Date(day));
 //! assert_eq!(of(Period::Decade, -1)?, Value::Text("1960s".into())); // 1969-12-31
 //! assert_eq!(of(Period::Week, -1)?, Value::Text("1970-W01".into()));
 //! assert_eq!(PeriodName::new(Period::Year).generalize_value(&Value::Null)?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

@@ -18,13 +18,14 @@
 //! the first digits of a code can name a small place, and a short text is not hidden at all.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Generalizer, Value, prefix::Prefix};
+//! use datafusion_kanon::extend::{Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::prefix::Prefix;
 //! let three = Prefix::new(3)?;
 //! assert_eq!(three.generalize_value(&Value::Text("02139".into()))?, Value::Text("021*".into()));
 //! assert_eq!(three.generalize_value(&Value::Text("02".into()))?, Value::Text("02*".into()));
 //! assert_eq!(three.generalize_value(&Value::Int(90210))?, Value::Text("902*".into()));
 //! assert_eq!(three.generalize_value(&Value::Null)?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

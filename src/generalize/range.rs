@@ -16,14 +16,14 @@
 //! interval with few individuals still shows that they exist.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::generalize::{Generalizer, Value, range::Range};
+//! use datafusion_kanon::extend::{Decimal, Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::range::Range;
 //! let tens = Range::new(Decimal::integer(10))?;
 //! assert_eq!(tens.generalize_value(&Value::Int(39))?, Value::Text("[30,40)".into()));
 //! assert_eq!(tens.generalize_value(&Value::Int(-5))?, Value::Text("[-10,0)".into()));
 //! assert_eq!(tens.generalize_value(&Value::Float(40.0))?, Value::Text("[40,50)".into()));
 //! assert_eq!(tens.generalize_value(&Value::Null)?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

@@ -14,12 +14,13 @@
 //!
 //! ```
 //! use arrow::datatypes::DataType;
-//! use datafusion_kanon::generalize::{Hierarchy, RegionLabel, Value};
+//! use datafusion_kanon::extend::Value;
+//! use datafusion_kanon::internals::generalize::{Hierarchy, RegionLabel};
 //! let ages = Hierarchy::new(&DataType::Int32, vec![])?;
 //! let thirties = RegionLabel::parse(Some("[30,39]"), ages.input_type());
 //! assert!(thirties.covers(&ages, &Value::Int(35))? && !thirties.covers(&ages, &Value::Int(40))?);
 //! assert_eq!(thirties.write(ages.input_type()).as_deref(), Some("[30,39]"));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::any::Any;

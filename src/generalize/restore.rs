@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::clip::{self, Clip};
 use super::hierarchy_of_levels::ClippedText;
-use super::{Descriptor, GENERALIZERS, Generalizer};
+use super::{Descriptor, Generalizer, all};
 use crate::decimal::Decimal;
 use crate::parameter::Setting;
 
@@ -12,7 +12,7 @@ impl Descriptor {
     /// Restores the level; `text` states whether its labels are text. `None` for the level as is,
     /// the top, the levels of hierarchy files, and for what describes no level.
     pub fn restore(&self, text: bool) -> Option<Arc<dyn Generalizer>> {
-        let row = GENERALIZERS.iter().find(|row| row.doc.name == self.generalizer)?;
+        let row = all().find(|row| row.doc.name == self.generalizer)?;
         let clip = match &self.clip {
             None => None,
             Some([low, high]) => {

@@ -9,11 +9,12 @@
 //! many rows there are.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Generalizer, Value, suppress::Suppress};
+//! use datafusion_kanon::extend::{Generalizer, Value};
+//! use datafusion_kanon::internals::generalize::suppress::Suppress;
 //! assert_eq!(Suppress::star().generalize_value(&Value::Text("02139".into()))?, Value::Text("*".into()));
 //! assert_eq!(Suppress::star().generalize_value(&Value::Null)?, Value::Text("*".into()));
 //! assert_eq!(Suppress::null().generalize_value(&Value::Int(7))?, Value::Null);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::sync::Arc;

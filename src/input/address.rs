@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// Schemes of addresses, and how their files come to this machine and from it.
 const WAYS: [(&[&str], &str); 5] = [
@@ -23,7 +23,7 @@ pub fn local_path(argument: impl AsRef<Path>) -> Result<PathBuf> {
     let argument = argument.as_ref();
     let text = argument.to_str().unwrap_or_default();
     let Some(scheme) = scheme_of(text) else { return Ok(argument.to_path_buf()) };
-    let refused = |why: String| Error::policy(why).coded(Code::Address);
+    let refused = |why: String| Error::policy(why).coded(ErrorCode::Address);
     if scheme.eq_ignore_ascii_case("file") {
         return of_file(text).ok_or_else(|| {
             refused(format!(

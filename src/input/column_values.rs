@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
-use super::files::{Format, Input};
+use super::files::{Input, InputFormat};
 use super::infer_types::{Typing, typed};
 use super::merged::{self, RowsToCount};
 use crate::class::{Budget, Held};
@@ -149,7 +149,7 @@ async fn open_column(
 async fn typed_column(input: &Input, spec: &PolicySpec, name: &str, table: DataFrame) -> Result<DataFrame> {
     let wanted = spec.csv_type(name);
     let is_text = table.schema().fields().iter().all(|field| *field.data_type() == DataType::Utf8View);
-    if !is_text || wanted == CsvType::Text || !matches!(input.format, Format::Csv | Format::Json) {
+    if !is_text || wanted == CsvType::Text || !matches!(input.format, InputFormat::Csv | InputFormat::Json) {
         return Ok(table);
     }
     let written = format!("{name} as written");

@@ -11,11 +11,12 @@ use super::pinned_file::PinnedFile;
 use super::utf8_copies::Utf8Copies;
 use crate::engine::Context;
 use crate::engine::temporary::TemporaryFolder;
-use crate::error::{Code, Error, Result, of_file};
+use crate::error::{Error, ErrorCode, Result, of_file};
 
 /// The input formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+#[non_exhaustive]
+pub enum InputFormat {
     /// Apache Parquet.
     Parquet,
     /// Text separated by commas or another delimiter.
@@ -26,7 +27,7 @@ pub enum Format {
     Arrow,
 }
 
-impl Format {
+impl InputFormat {
     /// Returns whether files of this format say the types of their columns.
     pub fn has_types(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
@@ -34,29 +35,29 @@ impl Format {
 }
 
 /// The lower-case file name extensions, and their formats.
-const ENDS: [(&str, Format); 12] = [
-    ("parquet", Format::Parquet),
-    ("pq", Format::Parquet),
-    ("csv", Format::Csv),
-    ("tsv", Format::Csv),
-    ("txt", Format::Csv),
-    ("json", Format::Json),
-    ("jsonl", Format::Json),
-    ("ndjson", Format::Json),
-    ("arrow", Format::Arrow),
-    ("arrows", Format::Arrow),
-    ("feather", Format::Arrow),
-    ("ipc", Format::Arrow),
+const ENDS: [(&str, InputFormat); 12] = [
+    ("parquet", InputFormat::Parquet),
+    ("pq", InputFormat::Parquet),
+    ("csv", InputFormat::Csv),
+    ("tsv", InputFormat::Csv),
+    ("txt", InputFormat::Csv),
+    ("json", InputFormat::Json),
+    ("jsonl", InputFormat::Json),
+    ("ndjson", InputFormat::Json),
+    ("arrow", InputFormat::Arrow),
+    ("arrows", InputFormat::Arrow),
+    ("feather", InputFormat::Arrow),
+    ("ipc", InputFormat::Arrow),
 ];
 
-impl Format {
+impl InputFormat {
     /// Returns the name of the format in messages.
     pub fn name(self) -> &'static str {
         match self {
-            Format::Parquet => "Parquet",
-            Format::Csv => "CSV",
-            Format::Json => "JSON lines",
-            Format::Arrow => "Arrow",
+            InputFormat::Parquet => "Parquet",
+            InputFormat::Csv => "CSV",
+            InputFormat::Json => "JSON lines",
+            InputFormat::Arrow => "Arrow",
         }
     }
 }
@@ -67,9 +68,10 @@ pub struct Input {
     /// INPUT as the user typed it.
     pub argument: String,
     /// The files, sorted by path.
+    #[doc(hidden)]
     pub files: Vec<PinnedFile>,
     /// The format of all files.
-    pub format: Format,
+    pub format: InputFormat,
     pub(super) copies: Utf8Copies,
     /// The folder of the file that holds standard input, if it is INPUT.
     spooled: Option<Arc<TemporaryFolder>>,
@@ -80,7 +82,8 @@ pub const STANDARD_INPUT: &str = "-";
 
 impl Input {
     /// Creates an input of files that are known.
-    pub fn of_files(argument: &str, files: Vec<PinnedFile>, format: Format) -> Self {
+    #[doc(hidden)]
+    pub fn of_files(argument: &str, files: Vec<PinnedFile>, format: InputFormat) -> Self {
         Self { argument: argument.to_owned(), files, format, copies: Utf8Copies::default(), spooled: None }
     }
 
@@ -108,7 +111,8 @@ impl Input {
     ///
     /// # Errors
     /// Those of [`find`](Self::find); a data error for files of another format.
-    pub fn find_of_format(location: &str, format: Format) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn find_of_format(location: &str, format: InputFormat) -> Result<Self> {
         let path = local_path(location).map_err(|error| error.at("location"))?;
         if path.is_file() {
             let files = vec![PinnedFile::new(path)?];
@@ -127,10 +131,10 @@ impl Input {
 
     fn find_with(argument: &str, partitions: Partitions) -> Result<Self> {
         let paths = paths_of(argument, partitions)?;
-        let formats: Vec<Format> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
+        let formats: Vec<InputFormat> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
         let format = *formats.first().ok_or_else(|| {
             let why = format!("input `{argument}`: no file found; expected files that end in {}", ends());
-            Error::data(why).coded(Code::EmptyInput)
+            Error::data(why).coded(ErrorCode::EmptyInput)
         })?;
         if let Some(other) = formats.iter().find(|other| **other != format) {
             return Err(Error::data(format!(
@@ -156,15 +160,15 @@ impl Input {
         let mut first = Vec::new();
         (&mut input).take(8).read_to_end(&mut first).context(place)?;
         if first.is_empty() {
-            return Err(Error::data("it is empty").coded(Code::EmptyInput).at(place));
+            return Err(Error::data("it is empty").coded(ErrorCode::EmptyInput).at(place));
         }
         let (format, name) = match first.as_slice() {
-            [b'P', b'A', b'R', b'1' | b'E', ..] => (Format::Parquet, "stdin.parquet"),
+            [b'P', b'A', b'R', b'1' | b'E', ..] => (InputFormat::Parquet, "stdin.parquet"),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
-                (Format::Arrow, "stdin.arrow")
+                (InputFormat::Arrow, "stdin.arrow")
             }
-            text if text.trim_ascii_start().starts_with(b"{") => (Format::Json, "stdin.json"),
-            _ => (Format::Csv, "stdin.csv"),
+            text if text.trim_ascii_start().starts_with(b"{") => (InputFormat::Json, "stdin.json"),
+            _ => (InputFormat::Csv, "stdin.csv"),
         };
         let path = folder.path().join(name);
         let mut file = fs::File::create_new(&path).context(doing)?;
@@ -177,6 +181,7 @@ impl Input {
     ///
     /// # Errors
     /// A data error that names the first changed file.
+    #[doc(hidden)]
     pub fn still_the_same(&self) -> Result<()> {
         if self.spooled.is_some() {
             return Ok(());
@@ -197,6 +202,7 @@ impl Input {
     }
 
     /// Returns the total length of all files in bytes.
+    #[doc(hidden)]
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|f| f.bytes).sum()
     }
@@ -244,7 +250,7 @@ fn paths_of(argument: &str, partitions: Partitions) -> Result<Vec<PathBuf>> {
         }
     } else {
         let why = format!("input `{argument}`: no such file, folder or glob");
-        return Err(Error::data(why).coded(Code::NotFound));
+        return Err(Error::data(why).coded(ErrorCode::NotFound));
     }
     paths.sort();
     // A file that is reached in two ways is one file.
@@ -364,11 +370,11 @@ pub(super) fn check_is_text(first: &[u8], place: &str) -> Result<()> {
 }
 
 /// Returns the format that the name of a file says; `None` if it is not read.
-pub fn format_by_name(path: &Path) -> Option<Format> {
+pub fn format_by_name(path: &Path) -> Option<InputFormat> {
     format_of(path).ok()
 }
 
-fn format_of(path: &Path) -> Result<Format> {
+fn format_of(path: &Path) -> Result<InputFormat> {
     let found = end_of(path);
     if let Some((_, why)) = OTHERS.iter().find(|(ends, _)| ends.contains(&found.as_str())) {
         return Err(Error::data(*why).at(format!("input file {}", path.display())));

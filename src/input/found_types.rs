@@ -326,7 +326,7 @@ mod tests {
         ] {
             let typed = with_types(table(&["", cell]), &vec![Some(data_type)], &CsvOptions::default());
             let error = crate::engine::map_error(&typed.unwrap().collect().await.unwrap_err(), "reading");
-            assert_eq!(error.kind(), crate::error::Kind::Data);
+            assert_eq!(error.kind(), crate::error::ErrorKind::Data);
             assert!(error.to_string().contains("column `x`: a cell has another form"), "{error}");
             assert!(!error.to_string().contains(cell), "{error}");
         }

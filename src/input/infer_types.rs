@@ -28,7 +28,7 @@ use super::plain_values::plain_value;
 use super::text_forms::{is_code, is_inexact, is_infinite, is_integer, is_moment, is_number, names_zone};
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::{Context, column};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::policy::cell_forms::{
     DATE_FORMATS, DateFormat, NUMBER_FORMATS, NumberFormat, ShortYears, TIMES_OF_DAY,
 };
@@ -329,7 +329,7 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
         if *rows == 1 { "row does not hold" } else { "rows do not hold" },
         causes.concat(),
     ));
-    Ok(if is_other { error.coded(Code::OtherColumns) } else { error })
+    Ok(if is_other { error.coded(ErrorCode::OtherColumns) } else { error })
 }
 
 /// Counts the cells of the column `name` that have each of these patterns; leaves out those that none has.

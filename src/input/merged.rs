@@ -31,7 +31,7 @@ use futures::StreamExt;
 use crate::class::{Budget, Held};
 use crate::engine::functions::counted as counted_of;
 use crate::engine::{Context, PoolBudget, column};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::generalize::Value;
 use crate::generalize::merge::FrequentValues;
 use crate::model::least_holders;
@@ -79,7 +79,7 @@ pub(crate) async fn resolve(
         let (values, bytes) = frequent_values(&column_to_merge, counted, stop).await?;
         held.push(bytes);
         if values.is_empty() && !has_rows(counted.table).await? {
-            return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
+            return Err(Error::data("the input has no rows").coded(ErrorCode::EmptyInput));
         }
         let tree = match earlier {
             Some(earlier) => merge.follow(&earlier, &values),

@@ -407,7 +407,7 @@ mod tests {
         let day_later = datafusion::logical_expr::cast(day_later, DataType::Date32).alias("x");
         let wrong = read(Typing::Columnar).await.select(vec![day_later]).unwrap();
         let error = judged(wrong).await.unwrap_err();
-        assert_eq!(error.kind(), crate::error::Kind::Unmet);
+        assert_eq!(error.kind(), crate::error::ErrorKind::Unmet);
     }
 
     /// The verification refuses a text that the casts read and the plain reading does not.
@@ -417,7 +417,7 @@ mod tests {
         let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
         let rows = rows.select(vec![plain_value("x", column("x"), micros)]).unwrap();
         let error = crate::engine::map_error(&rows.collect().await.unwrap_err(), "reading");
-        assert_eq!(error.kind(), crate::error::Kind::Unmet);
+        assert_eq!(error.kind(), crate::error::ErrorKind::Unmet);
         assert!(error.to_string().contains("column `x`: verification refused"), "{error}");
         assert!(!error.to_string().contains("EST"), "{error}");
     }

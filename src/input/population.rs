@@ -9,7 +9,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::Input;
 use super::infer_types::Typing;
 use crate::engine::{Context, Run, column};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::generalize::value::type_name;
 use crate::model::Requirement;
 use crate::plural::plural;
@@ -61,7 +61,7 @@ impl PopulationTable {
                     type_name(&here),
                     type_name(&there)
                 );
-                return Err(place(Error::data(why).coded(Code::OtherColumns)));
+                return Err(place(Error::data(why).coded(ErrorCode::OtherColumns)));
             }
         }
         Ok(Some(Self { table, policy: Arc::new(resolved), input }))

@@ -22,7 +22,7 @@ use datafusion::arrow::ipc::{Block, Message, RecordBatch as BatchHeader, root_as
 
 use crate::engine::Context;
 use crate::engine::damaged::unless_it_panics;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 const MAGIC: &[u8; 6] = b"ARROW1";
 const DAMAGED: &str = "the file is damaged, or neither an Arrow file nor an Arrow stream";
@@ -54,7 +54,7 @@ impl From<std::io::Error> for Wrong {
 impl Wrong {
     fn at(self, place: &str) -> Error {
         match self {
-            Self::Damaged => Error::data(DAMAGED).coded(Code::DamagedFile).at(place),
+            Self::Damaged => Error::data(DAMAGED).coded(ErrorCode::DamagedFile).at(place),
             Self::TooLarge => {
                 let why = "a compressed buffer of a record batch holds more than 4 GiB; write smaller record batches";
                 Error::data(why).at(place)
@@ -77,7 +77,7 @@ pub(crate) fn schema(path: &Path) -> Result<Schema> {
     check_lengths(path).map_err(|wrong| wrong.at(&place))?;
     match unless_it_panics(|| Batches::open(path)) {
         Some(Ok(batches)) => Ok(batches.schema()),
-        Some(Err(_)) | None => Err(Error::data(DAMAGED).coded(Code::DamagedFile).at(place)),
+        Some(Err(_)) | None => Err(Error::data(DAMAGED).coded(ErrorCode::DamagedFile).at(place)),
     }
 }
 

@@ -13,7 +13,7 @@ use csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
 use super::files::{Input, end_of};
 use crate::engine::Context;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::generalize::hierarchy::{has_open_quote, has_quote_inside};
 use crate::policy::CsvOptions;
 
@@ -126,7 +126,7 @@ pub(crate) fn first_is_data(first: &[u8], delimiter: u8) -> bool {
 pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) -> Result<Schema> {
     let mut first = ByteRecord::new();
     if !next(&mut reader(path, delimiter, place)?, &mut first, place)? {
-        return Err(Error::data("the file is empty").coded(Code::EmptyInput).at(place));
+        return Err(Error::data("the file is empty").coded(ErrorCode::EmptyInput).at(place));
     }
     if first.iter().any(|cell| cell.contains(&0)) {
         return Err(Error::data(
@@ -163,7 +163,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
             "the first line looks like data, not like the names of the columns; add a line of names, or set header = false (header = true, if \
              these are the names) under [input] of the policy, or by --csv",
         )
-        .coded(Code::OtherColumns)
+        .coded(ErrorCode::OtherColumns)
         .at(place));
     }
     let names = cells.into_iter().enumerate().map(|(index, name)| {
@@ -209,13 +209,13 @@ pub(crate) fn check(path: &Path, delimiter: u8, place: &str) -> Result<()> {
             continue;
         };
         let line = line_of(path, record.position()).context(place)?;
-        return Err(Error::data(why).coded(Code::DamagedFile).at(format!("{place}: line {line}")));
+        return Err(Error::data(why).coded(ErrorCode::DamagedFile).at(format!("{place}: line {line}")));
     }
     match last {
         Some(start) if is_open(path, delimiter, start.byte()).context(place)? => {
             let line = line_of(path, Some(&start)).context(place)?;
             let why = "a quote opened in this row is never closed: the rest of the file would be one cell";
-            Err(Error::data(why).coded(Code::DamagedFile).at(format!("{place}: line {line}")))
+            Err(Error::data(why).coded(ErrorCode::DamagedFile).at(format!("{place}: line {line}")))
         }
         _ => Ok(()),
     }

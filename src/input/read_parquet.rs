@@ -20,7 +20,7 @@ use datafusion::parquet::file::metadata::FooterTail;
 use super::parquet_encryption::encrypted_columns;
 use crate::engine::Context;
 use crate::engine::damaged::unless_it_panics;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// Returns the columns of a file: texts as views, timestamps with their time zones.
 ///
@@ -49,7 +49,7 @@ pub(super) fn schema(path: &Path) -> Result<Schema> {
     unless_it_panics(read).unwrap_or_else(|| {
         let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be \
              read; write the file again";
-        Err(Error::data(why).at(&place).coded(Code::DamagedFile))
+        Err(Error::data(why).at(&place).coded(ErrorCode::DamagedFile))
     })
 }
 
@@ -83,7 +83,7 @@ pub(super) fn check_readable(file: &File) -> Result<()> {
     if length == 0 {
         let why = "the file is empty (0 bytes), as a job that was interrupted leaves it; write it again, or remove it if \
              nothing is missing";
-        return Err(Error::data(why).coded(Code::DamagedFile));
+        return Err(Error::data(why).coded(ErrorCode::DamagedFile));
     }
     let mut tail = [0; 8];
     if reader.seek(SeekFrom::End(-8)).is_err() || reader.read_exact(&mut tail).is_err() {

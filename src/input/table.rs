@@ -18,13 +18,13 @@ use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTable
 use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::files::{Format, Input};
+use super::files::{Input, InputFormat};
 use super::infer_types::{Typing, typed};
 use super::{read_arrow, read_csv, read_json, read_parquet};
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::{Context, INT96_UNIT, column};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::policy::{CsvOptions, CsvType, one_name_each};
 
 impl Input {
@@ -32,20 +32,21 @@ impl Input {
     ///
     /// # Errors
     /// A data error when a file cannot be read or differs from the first.
+    #[doc(hidden)]
     pub fn file_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = match self.format {
-            Format::Parquet => self.common_schema(csv, |at, _| {
+            InputFormat::Parquet => self.common_schema(csv, |at, _| {
                 Ok(without_metadata(&read_parquet::schema(&self.files[at].path)?))
             })?,
-            Format::Csv => {
+            InputFormat::Csv => {
                 let delimiter = read_csv::delimiter(self, csv)?;
                 let files = self.copies.of(&self.files, csv)?;
                 self.common_schema(csv, |at, place| {
                     read_csv::schema(&files.paths[at], csv, delimiter, place)
                 })?
             }
-            Format::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
-            Format::Arrow => {
+            InputFormat::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
+            InputFormat::Arrow => {
                 let kinds = self.files.iter().map(|file| read_arrow::is_file(&file.path));
                 let kinds = kinds.collect::<Result<Vec<bool>>>()?;
                 if let Some(other) = kinds.iter().position(|kind| kinds.first() != Some(kind)) {
@@ -61,7 +62,7 @@ impl Input {
         };
         if schema.fields().is_empty() {
             let why = format!("input `{}`: the input has no rows and no columns", self.argument);
-            return Err(Error::data(why).coded(Code::EmptyInput));
+            return Err(Error::data(why).coded(ErrorCode::EmptyInput));
         }
         one_name_each(&schema)?;
         Ok(schema)
@@ -71,9 +72,10 @@ impl Input {
     ///
     /// # Errors
     /// Those of [`file_schema`](Self::file_schema); a data error for a damaged Arrow file.
+    #[doc(hidden)]
     pub fn checked_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = self.file_schema(csv)?;
-        if self.format == Format::Arrow {
+        if self.format == InputFormat::Arrow {
             self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
         }
         Ok(schema)
@@ -94,10 +96,10 @@ impl Input {
                 None => common = Some((Arc::new(schema), &file.path)),
                 Some((first, known)) => {
                     let same = match self.format {
-                        Format::Csv => same_names(first, known, &schema, csv.has_header()),
+                        InputFormat::Csv => same_names(first, known, &schema, csv.has_header()),
                         _ => same_columns(first, known, &schema),
                     };
-                    same.map_err(|error| error.at(place).coded(Code::OtherColumns))?;
+                    same.map_err(|error| error.at(place).coded(ErrorCode::OtherColumns))?;
                 }
             }
         }
@@ -110,6 +112,7 @@ impl Input {
     ///
     /// # Errors
     /// A data error when files cannot be read or values do not fit their type.
+    #[doc(hidden)]
     pub async fn table(
         &self,
         session: &SessionContext,
@@ -124,7 +127,7 @@ impl Input {
     /// # Errors
     /// A data error that names the first bad line.
     pub(crate) fn check_lines(&self, csv: &CsvOptions) -> Result<()> {
-        if self.format != Format::Csv {
+        if self.format != InputFormat::Csv {
             return Ok(());
         }
         let delimiter = read_csv::delimiter(self, csv)?;
@@ -160,17 +163,13 @@ impl Input {
     ) -> Result<DataFrame> {
         let schema = self.checked_schema(csv)?;
         let raw = self.raw_within(session, csv, &schema, within)?;
-        if self.format == Format::Csv {
+        if self.format == InputFormat::Csv {
             if typing == Typing::Columnar {
                 self.check_lines(csv)?;
             }
             return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, (csv, csv_type), typing).await;
         }
-        let is_text = |field: &Field| match canonical_type(field.data_type()) {
-            DataType::Utf8View => self.format == Format::Json || *field.data_type() == DataType::Null,
-            _ => false,
-        };
-        typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, (csv, csv_type), typing).await
+        typed_table(raw, &schema, self.format.has_types(), (csv, csv_type), typing).await
     }
 
     /// Reads Parquet files as a table whose floats keep their bits, for verification: -0.0 and the
@@ -192,19 +191,19 @@ impl Input {
         schema: &SchemaRef,
         within: &dyn Fn(Arc<dyn TableProvider>) -> Arc<dyn TableProvider>,
     ) -> Result<DataFrame> {
-        if self.format == Format::Csv {
+        if self.format == InputFormat::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;
             if let Some(rows) = self.copies.of(&self.files, csv)?.rows(schema, csv.has_header(), delimiter) {
                 return table_of_partitions(session, rows);
             }
         }
         let format: Arc<dyn FileFormat> = match self.format {
-            Format::Parquet => {
+            InputFormat::Parquet => {
                 let pruning = session.copied_config().parquet_pruning();
                 let format = ParquetFormat::default().with_enable_pruning(pruning).with_skip_metadata(true);
                 Arc::new(format.with_coerce_int96(Some(INT96_UNIT.to_owned())))
             }
-            Format::Csv => Arc::new(
+            InputFormat::Csv => Arc::new(
                 CsvFormat::default()
                     .with_has_header(csv.has_header())
                     .with_delimiter(read_csv::delimiter(self, csv)?)
@@ -213,8 +212,8 @@ impl Input {
                     // empty text.
                     .with_null_regex(Some(r"[^\s\S]".to_owned())),
             ),
-            Format::Json => Arc::new(JsonFormat::default()),
-            Format::Arrow => Arc::new(ArrowFormat),
+            InputFormat::Json => Arc::new(JsonFormat::default()),
+            InputFormat::Arrow => Arc::new(ArrowFormat),
         };
         let urls = self
             .files
@@ -227,6 +226,25 @@ impl Input {
         let table = ListingTable::try_new(config).context("opening the input")?;
         session.read_table(within(Arc::new(table))).context("opening the input")
     }
+}
+
+/// Returns the rows of an input that is not CSV as canonical columns. Columns of text get their types from `csv_type`
+/// if the input has no types; if it has, only columns without a type do.
+///
+/// # Errors
+/// A data error when values do not fit their type.
+pub(super) async fn typed_table(
+    raw: DataFrame,
+    schema: &Schema,
+    has_types: bool,
+    (csv, csv_type): (&CsvOptions, &(dyn Fn(&str) -> CsvType + Sync)),
+    typing: Typing,
+) -> Result<DataFrame> {
+    let is_text = |field: &Field| match canonical_type(field.data_type()) {
+        DataType::Utf8View => !has_types || *field.data_type() == DataType::Null,
+        _ => false,
+    };
+    typed(canonical(raw, schema, canonical_float)?, schema, &is_text, (csv, csv_type), typing).await
 }
 
 /// Returns the result of a query as canonical columns, like those of an input.
@@ -249,7 +267,7 @@ pub(crate) fn canonical_floats_as_they_are(table: DataFrame) -> Result<DataFrame
 }
 
 /// Keeps names and types alone: no metadata of the input may reach a release.
-fn without_metadata(schema: &Schema) -> Schema {
+pub(super) fn without_metadata(schema: &Schema) -> Schema {
     let plain = |field: &Arc<Field>| Field::new(field.name(), field.data_type().clone(), true);
     Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
 }

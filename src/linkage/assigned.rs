@@ -11,6 +11,7 @@ use super::recode::AttackerRecoding;
 use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, Value};
+use crate::input::PolicySource;
 use crate::release::publish::record::PrivateRecord;
 use crate::verify::assignment::Assignment;
 
@@ -40,7 +41,7 @@ impl Assigned {
         budget: &Arc<dyn Budget>,
     ) -> Result<Option<Self>> {
         let recorded = private.and_then(|private| private.assignment.as_ref());
-        let (Some(recorded), Some(public), Some((spec, files))) =
+        let (Some(recorded), Some(public), Some(PolicySource { spec, files })) =
             (recorded, recoding.public, recoding.policy)
         else {
             return Ok(None);

@@ -41,10 +41,10 @@ use crate::engine::candidates::{APART, ByRow, Linkable, by_all_rows};
 use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::{Context, Run, column, counting_rules};
 use crate::error::{Error, Result};
-use crate::input::{Format, Input};
+use crate::input::{Input, InputFormat, PolicySource};
 use crate::linkage::linked_columns::{columns, sensitive, unused};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
-use crate::policy::{CsvOptions, CsvType, Files, FilesAndTrees, PolicySpec};
+use crate::policy::{CsvOptions, CsvType, FilesAndTrees, PolicySpec};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord};
 use crate::release::written_columns::{as_texts, schema_as_texts};
@@ -70,7 +70,7 @@ pub struct Attack<'a> {
     /// ones.
     pub sensitive: &'a [String],
     /// The policy of the release, instead of the copy in its private record.
-    pub policy: Option<(&'a PolicySpec, &'a dyn Files)>,
+    pub policy: Option<PolicySource<'a>>,
     /// The format of CSV files.
     pub csv: CsvOptions,
 }
@@ -166,11 +166,11 @@ async fn link_on(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
     };
     let spec = private.as_ref().map(|private| PolicySpec::parse(&private.policy)).transpose()?;
     let trees = private.as_ref().map(PrivateRecord::trees).transpose()?.unwrap_or_default();
-    let hierarchies = private.as_ref().map(|private| &private.hierarchies as &dyn Files);
-    let own = spec.as_ref().zip(hierarchies);
+    let own = private.as_ref().zip(spec.as_ref());
+    let own = own.map(|(private, spec)| PolicySource { spec, files: &private.hierarchies });
     let policy = attack.policy.or(own);
-    let files = policy.map(|(_, files)| FilesAndTrees { files, trees });
-    let policy = policy.zip(files.as_ref()).map(|((spec, _), files)| (spec, files as &dyn Files));
+    let files = policy.map(|policy| FilesAndTrees { files: policy.files, trees });
+    let policy = policy.zip(files.as_ref()).map(|(policy, files)| PolicySource { files, ..policy });
 
     let csv = &attack.csv;
     let intervals =
@@ -185,7 +185,7 @@ async fn link_on(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
         on.iter().map(|name| recoding.value_type(name)).collect::<Result<_>>()?;
     let mut types: HashMap<&str, CsvType> = HashMap::new();
     for (name, of_region) in on.iter().zip(&value_types) {
-        let other = if attack.list.format == Format::Csv { &schemas.1 } else { &schemas.0 };
+        let other = if attack.list.format == InputFormat::Csv { &schemas.1 } else { &schemas.0 };
         let other = other.field_with_name(name).map_err(Error::internal)?.data_type();
         types.insert(name, csv_type(&recoding, name, of_region.as_ref().unwrap_or(other))?);
     }

@@ -20,8 +20,8 @@ use crate::engine::functions::{OfValues, canonical, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Descriptor, Generalizer, Value, suppress::Suppress};
-use crate::input::canonical_type;
-use crate::policy::{CsvType, Files, PolicySpec};
+use crate::input::{PolicySource, canonical_type};
+use crate::policy::CsvType;
 use crate::release::publish::record::{LevelRecord, PublicRecord, RegionColumn};
 use crate::release::released_labels::released_labels;
 
@@ -29,7 +29,7 @@ use crate::release::released_labels::released_labels;
 /// available.
 pub(super) struct AttackerRecoding<'a> {
     pub(super) public: Option<&'a PublicRecord>,
-    pub(super) policy: Option<(&'a PolicySpec, &'a dyn Files)>,
+    pub(super) policy: Option<PolicySource<'a>>,
 }
 
 /// A column that both sides have.
@@ -79,7 +79,7 @@ impl Form {
 /// # Errors
 /// A policy error when the record names a level that cannot be reconstructed.
 pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &DataType) -> Result<CsvType> {
-    let csv_type = recoding.policy.map_or(CsvType::Text, |(spec, _)| spec.csv_type(name));
+    let csv_type = recoding.policy.map_or(CsvType::Text, |policy| policy.spec.csv_type(name));
     let like_other = match canonical_type(other) {
         other if other.is_integer() || other.is_floating() => CsvType::Number,
         DataType::Date32 | DataType::Timestamp(..) => CsvType::Date,
@@ -150,7 +150,7 @@ impl AttackerRecoding<'_> {
         a: &DataType,
         b: &DataType,
     ) -> Result<Arc<dyn Generalizer>> {
-        let Some((spec, files)) = self.policy else {
+        let Some(PolicySource { spec, files }) = self.policy else {
             let text = *b == DataType::Utf8View;
             return match &level.by {
                 by if *by == Descriptor::as_is() => Ok(Arc::new(AsIs { text })),

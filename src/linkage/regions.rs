@@ -33,7 +33,7 @@ use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, column, distinct, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, RegionLabel, Value};
-use crate::input::canonical_type;
+use crate::input::{PolicySource, canonical_type};
 use crate::known::OTHER;
 use crate::release::publish::record::{PrivateRecord, RegionColumn, Regions};
 
@@ -79,7 +79,7 @@ pub(super) fn columns(
             )));
         }
         let hierarchy = match recoding.policy {
-            Some((spec, files)) => {
+            Some(PolicySource { spec, files }) => {
                 let column = spec.column(name).ok_or_else(|| {
                     Error::policy(format!("column `{name}`: the policy is not that of the release"))
                 })?;

@@ -9,8 +9,8 @@
 //! A count as a float; NULL without rows.
 //!
 //! ```
-//! use datafusion_kanon::class::ClassSizes;
-//! use datafusion_kanon::measure::{RiskMeasure, expected_reidentifications::ExpectedReidentifications};
+//! use datafusion_kanon::internals::class::ClassSizes;
+//! use datafusion_kanon::internals::measure::{RiskMeasure, expected_reidentifications::ExpectedReidentifications};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(ExpectedReidentifications.value(&sizes), Some(4.0));
 //! assert_eq!(ExpectedReidentifications.value(&ClassSizes::default()), None);

@@ -35,7 +35,7 @@ use std::fmt::Debug;
 
 use crate::class::{ClassSizes, ClassTable, EvaluatedNode, EvaluatedRecoding};
 pub use crate::decimal::ratio;
-use crate::doc::Doc;
+use crate::doc::{Doc, OwnRows};
 use crate::error::Result;
 use crate::model::Needs;
 use crate::parameter::{Parameter, Setting, Settings};
@@ -95,6 +95,7 @@ pub trait LossMeasure: Debug + Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub struct Interval<'a> {
     /// The table.
+    #[doc(hidden)]
     pub table: &'a ClassTable,
     /// The levels of the lowest node.
     pub low: &'a [usize],
@@ -124,10 +125,10 @@ impl Interval<'_> {
     }
 }
 
-/// A row of [`LOSSES`]: the measure itself, which has no parameters.
+/// A row of [`LOSSES`], or a loss of the program's own: the measure itself, which has no parameters.
 pub type LossRow = &'static dyn LossMeasure;
 
-/// All loss measures.
+/// All loss measures of this crate.
 pub const LOSSES: &[LossRow] = &[
     &granularity::Granularity,
     &granularity_mean::GranularityMean,
@@ -142,6 +143,19 @@ pub const LOSSES: &[LossRow] = &[
     &distinct_tuples::DistinctTuples,
     &suppressed_rows::SuppressedRows,
 ];
+
+/// The loss measures of the program's own.
+static OWN: OwnRows<dyn LossMeasure> = OwnRows::none();
+
+/// Returns the rows of [`LOSSES`], then the loss measures that the program has registered.
+pub fn losses() -> impl Iterator<Item = LossRow> {
+    LOSSES.iter().copied().chain(OWN.all())
+}
+
+/// Adds a loss measure of the program's own, which was checked.
+pub(crate) fn add_loss(measure: impl LossMeasure + 'static) {
+    OWN.add(Box::new(measure));
+}
 
 /// A measure of how easily an individual is found: smaller is better. `None` for a table without
 /// individuals.

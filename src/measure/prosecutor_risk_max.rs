@@ -7,8 +7,8 @@
 //! A share in 0..=1; NULL without rows. It only sees sizes, not the values that a class gives away.
 //!
 //! ```
-//! use datafusion_kanon::class::ClassSizes;
-//! use datafusion_kanon::measure::{RiskMeasure, prosecutor_risk_max::ProsecutorRiskMax};
+//! use datafusion_kanon::internals::class::ClassSizes;
+//! use datafusion_kanon::internals::measure::{RiskMeasure, prosecutor_risk_max::ProsecutorRiskMax};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(ProsecutorRiskMax.value(&sizes), Some(1.0));
 //! assert_eq!(ProsecutorRiskMax.value(&ClassSizes::default()), None);

@@ -9,8 +9,8 @@
 //! A share in 0..=1; NULL without rows. It only sees sizes, not the values that a class gives away.
 //!
 //! ```
-//! use datafusion_kanon::class::ClassSizes;
-//! use datafusion_kanon::measure::{RiskMeasure, prosecutor_risk_mean::ProsecutorRiskMean};
+//! use datafusion_kanon::internals::class::ClassSizes;
+//! use datafusion_kanon::internals::measure::{RiskMeasure, prosecutor_risk_mean::ProsecutorRiskMean};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(ProsecutorRiskMean.value(&sizes), Some(0.25));
 //! assert_eq!(ProsecutorRiskMean.value(&ClassSizes::default()), None);

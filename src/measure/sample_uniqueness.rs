@@ -8,8 +8,8 @@
 //! population.
 //!
 //! ```
-//! use datafusion_kanon::class::ClassSizes;
-//! use datafusion_kanon::measure::{RiskMeasure, sample_uniqueness::SampleUniqueness};
+//! use datafusion_kanon::internals::class::ClassSizes;
+//! use datafusion_kanon::internals::measure::{RiskMeasure, sample_uniqueness::SampleUniqueness};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(SampleUniqueness.value(&sizes), Some(0.125));
 //! assert_eq!(SampleUniqueness.value(&ClassSizes::default()), None);

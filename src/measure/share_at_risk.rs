@@ -8,14 +8,14 @@
 //! bound itself is not at risk: with r = 0.2 a class of 5 is safe, a class of 4 is not.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::class::ClassSizes;
-//! use datafusion_kanon::measure::share_at_risk::ROW;
+//! use datafusion_kanon::extend::Decimal;
+//! use datafusion_kanon::internals::class::ClassSizes;
+//! use datafusion_kanon::internals::measure::share_at_risk::ROW;
 //! let sizes: ClassSizes = [1, 4, 5, 10].into_iter().collect();
 //! let risk = ROW.with(&[("r".to_owned(), Decimal::parse("0.2")?.into())])?;
 //! assert_eq!(risk.value(&sizes), Some(0.25));
 //! assert_eq!(risk.value(&ClassSizes::default()), None);
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::{RiskMeasure, RiskRow, ratio};

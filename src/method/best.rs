@@ -33,7 +33,7 @@ use super::partition::{candidate, released};
 use super::{AUTO, Candidate, MethodSpec, Outcome, Problem, Recoding, ReleaseKind, variants};
 use crate::class::{ReleasedClasses, Union};
 use crate::doc::Doc;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The name and documentation of the method.
 pub const DOC: &Doc = &Doc {
@@ -119,7 +119,7 @@ fn attempt(problem: &Problem<'_>, options: &Options, method: MethodSpec) -> Resu
             (found.unwrap_or(Attempt::Nothing), evaluated)
         }
         // What is refused for its data here is out of memory; another method may need less.
-        Err(error) if matches!(error.kind(), Kind::Policy | Kind::Data) => {
+        Err(error) if matches!(error.kind(), ErrorKind::Policy | ErrorKind::Data) => {
             (Attempt::DoesNotApply(error.to_string()), 0)
         }
         Err(error) => return Err(error),

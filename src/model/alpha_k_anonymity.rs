@@ -19,8 +19,8 @@
 //! value, a small alpha suppresses most of it.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{Class, ClassModel, ValueCount, alpha_k_anonymity::AlphaKAnonymity};
+//! use datafusion_kanon::extend::{Class, ClassModel, Decimal, ValueCount};
+//! use datafusion_kanon::internals::model::alpha_k_anonymity::AlphaKAnonymity;
 //! let model = AlphaKAnonymity::new(Decimal::parse("0.6")?)?;
 //! let class = |counts: [u64; 2]| {
 //!     let sensitive = [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
@@ -28,7 +28,7 @@
 //! };
 //! assert!(class([3, 2]));
 //! assert!(!class([4, 2]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};

@@ -17,16 +17,16 @@
 //! be alone in a class. Require k beside it. It ignores sensitive values.
 //!
 //! ```
-//! use datafusion_kanon::class::ClassSizes;
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{ClassModel, average_risk::AverageRisk};
+//! use datafusion_kanon::internals::class::ClassSizes;
+//! use datafusion_kanon::extend::{ClassModel, Decimal};
+//! use datafusion_kanon::internals::model::average_risk::AverageRisk;
 //! let model = AverageRisk::new(Decimal::parse("0.2")?)?;
 //! let holds = |sizes: &[u64]| {
 //!     model.table_value(&sizes.iter().copied().collect::<ClassSizes>()).is_none_or(|value| model.holds(value))
 //! };
 //! assert!(holds(&[1, 9]));
 //! assert!(!holds(&[1, 8]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, TOLERANCE, Worst};

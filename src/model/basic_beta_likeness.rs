@@ -29,10 +29,8 @@
 //! was suppressed, so any gain among them is possible.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, Distribution, ValueCount, basic_beta_likeness::BasicBetaLikeness,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Decimal, Distribution, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, basic_beta_likeness::BasicBetaLikeness};
 //! let counts = |counts: [u64; 2]| [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
 //! let input = Distribution::of_rows(counts([10, 90]).to_vec());
 //! let model = BasicBetaLikeness::new(Decimal::integer(1))?;
@@ -42,7 +40,7 @@
 //! };
 //! assert!(class([2, 8]), "0.2 is twice 0.1");
 //! assert!(!class([3, 7]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};

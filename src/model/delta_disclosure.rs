@@ -31,10 +31,8 @@
 //! released rows.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, Distribution, ValueCount, delta_disclosure::DeltaDisclosure,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Decimal, Distribution, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, delta_disclosure::DeltaDisclosure};
 //! let counts = |counts: [u64; 2]| [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
 //! let input = Distribution::of_rows(counts([50, 50]).to_vec());
 //! let model = DeltaDisclosure::new(Decimal::parse("0.5")?)?;
@@ -44,7 +42,7 @@
 //! };
 //! assert!(class([6, 4]), "ln 1.2 and -ln 0.8");
 //! assert!(!class([7, 3]), "0.3 is too far from 0.5");
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::basic_beta_likeness::counts_beside_input;

@@ -23,13 +23,13 @@
 //! column beside it. It holds for this population only.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{Class, ClassModel, delta_presence::DeltaPresence};
+//! use datafusion_kanon::extend::{Class, ClassModel, Decimal};
+//! use datafusion_kanon::internals::model::delta_presence::DeltaPresence;
 //! let model = DeltaPresence::new(Decimal::integer(0), Decimal::parse("0.5")?)?;
 //! let class = |population| Class { population: Some(population), ..Class::of_size(3) };
 //! assert!(model.holds(model.value(&class(6))));
 //! assert!(!model.holds(model.value(&class(5))));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::cmp::Ordering;

@@ -32,10 +32,8 @@
 //! caps.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, Distribution, ValueCount, enhanced_beta_likeness::EnhancedBetaLikeness,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Decimal, Distribution, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, enhanced_beta_likeness::EnhancedBetaLikeness};
 //! let counts = |counts: [u64; 2]| [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
 //! let input = Distribution::of_rows(counts([50, 50]).to_vec());
 //! let model = EnhancedBetaLikeness::new(Decimal::integer(1))?;
@@ -45,7 +43,7 @@
 //! };
 //! assert!(class([5, 1]), "a gain of 0.667 is below ln 2");
 //! assert!(!class([6, 1]), "one of 0.714 is not");
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::basic_beta_likeness::{counts_beside_input, greatest_gain};

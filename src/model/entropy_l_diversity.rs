@@ -23,8 +23,8 @@
 //! can be diverse in this sense.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{Class, ClassModel, ValueCount, entropy_l_diversity::EntropyLDiversity};
+//! use datafusion_kanon::extend::{Class, ClassModel, Decimal, ValueCount};
+//! use datafusion_kanon::internals::model::entropy_l_diversity::EntropyLDiversity;
 //! let model = EntropyLDiversity::new(Decimal::integer(2))?;
 //! let class = |counts: [u64; 2]| {
 //!     let sensitive = [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
@@ -32,7 +32,7 @@
 //! };
 //! assert!(class([50, 50]));
 //! assert!(!class([99, 1]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::l_diversity::LDiversity;

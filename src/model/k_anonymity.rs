@@ -11,11 +11,12 @@
 //! if all k rows of a class share a diagnosis, the attacker learns it (homogeneity).
 //!
 //! ```
-//! use datafusion_kanon::model::{Class, ClassModel, k_anonymity::KAnonymity};
+//! use datafusion_kanon::extend::{Class, ClassModel};
+//! use datafusion_kanon::internals::model::k_anonymity::KAnonymity;
 //! let model = KAnonymity::new(5)?;
 //! assert!(model.holds(model.value(&Class::of_size(5))));
 //! assert!(!model.holds(model.value(&Class::of_size(4))));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};

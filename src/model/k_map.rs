@@ -20,12 +20,13 @@
 //! sensitive values.
 //!
 //! ```
-//! use datafusion_kanon::model::{Class, ClassModel, k_map::KMap};
+//! use datafusion_kanon::extend::{Class, ClassModel};
+//! use datafusion_kanon::internals::model::k_map::KMap;
 //! let model = KMap::new(5)?;
 //! let class = |population| Class { population: Some(population), ..Class::of_size(1) };
 //! assert!(model.holds(model.value(&class(5))));
 //! assert!(!model.holds(model.value(&class(4))));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};

@@ -16,7 +16,8 @@
 //! else an attacker knows.
 //!
 //! ```
-//! use datafusion_kanon::model::{Class, ClassModel, ValueCount, l_diversity::LDiversity};
+//! use datafusion_kanon::extend::{Class, ClassModel, ValueCount};
+//! use datafusion_kanon::internals::model::l_diversity::LDiversity;
 //! let model = LDiversity::new(2)?;
 //! let class = |values: &[Option<u32>]| {
 //!     let sensitive: Vec<_> = values.iter().map(|v| ValueCount { value: *v, count: 1 }).collect();
@@ -24,7 +25,7 @@
 //! };
 //! assert!(class(&[Some(0), Some(7)]));
 //! assert!(!class(&[None, Some(7)]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};

@@ -40,7 +40,7 @@ use arrow::datatypes::i256;
 
 use crate::class::ClassSizes;
 use crate::decimal::Decimal;
-use crate::doc::{Doc, find};
+use crate::doc::{Doc, OwnRows, find};
 use crate::error::{Error, Result};
 use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 pub use distribution::Distribution;
@@ -89,6 +89,7 @@ impl Needs {
     }
 
     /// Returns what is read of the values besides how often they occur.
+    #[doc(hidden)]
     pub fn facts(self) -> ReadFacts {
         match self {
             Self::Order => ReadFacts { order: true, ..ReadFacts::default() },
@@ -302,7 +303,7 @@ pub trait ClassModel: Debug + Send + Sync {
     fn parameters(&self) -> Vec<(&'static str, Decimal)>;
 }
 
-/// A row of [`MODELS`].
+/// A row of [`MODELS`], or a model of the program's own.
 pub struct ModelRow {
     /// Name and documentation.
     pub doc: &'static Doc,
@@ -321,11 +322,22 @@ impl ModelRow {
     /// # Errors
     /// A policy error for a wrong, a missing or an unknown parameter.
     pub fn with(&self, given: &[(String, Setting)]) -> Result<Box<dyn ClassModel>> {
-        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)
+        let model = (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)?;
+        // Records hold what it says.
+        let said = model.parameters();
+        let is_said = |(name, set): &(String, Setting)| match set {
+            Setting::Number(number) => said.iter().any(|(one, value)| one == name && value == number),
+            _ => true,
+        };
+        if model.doc().name == self.doc.name && given.iter().all(is_said) {
+            return Ok(model);
+        }
+        let why = "makes a model of another name, or of other parameters than those given";
+        Err(Error::policy(format!("`{}` {why}", self.doc.name)))
     }
 }
 
-/// All models.
+/// All models of this crate.
 pub const MODELS: &[ModelRow] = &[
     k_anonymity::ROW,
     alpha_k_anonymity::ROW,
@@ -344,6 +356,24 @@ pub const MODELS: &[ModelRow] = &[
     average_risk::ROW,
 ];
 
+/// The models of the program's own.
+static OWN: OwnRows<ModelRow> = OwnRows::none();
+
+/// Returns the rows of [`MODELS`], then the models that the program has registered.
+pub fn all() -> impl Iterator<Item = &'static ModelRow> {
+    MODELS.iter().chain(own())
+}
+
+/// Returns the models that the program has registered.
+pub(crate) fn own() -> Vec<&'static ModelRow> {
+    OWN.all()
+}
+
+/// Adds a model of the program's own, which was checked.
+pub(crate) fn add(row: ModelRow) {
+    OWN.add(Box::new(row));
+}
+
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
 pub const HIERARCHY: Parameter = Parameter {
     name: "hierarchy",
@@ -357,7 +387,7 @@ pub const HIERARCHY: Parameter = Parameter {
 /// # Errors
 /// A policy error for an unknown model or a wrong parameter.
 pub fn make(name: &str, given: &[(String, Setting)]) -> Result<Box<dyn ClassModel>> {
-    let row = find(MODELS, |row| row.doc, name)
+    let row = find(all(), |row| row.doc, name)
         .map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")))?;
     row.with(given)
 }

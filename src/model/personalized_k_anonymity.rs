@@ -18,9 +18,8 @@
 //! What somebody asks for can tell something about them, so the column must not be released.
 //!
 //! ```
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, Distribution, ValueCount, personalized_k_anonymity::PersonalizedKAnonymity,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Distribution, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, personalized_k_anonymity::PersonalizedKAnonymity};
 //! // The table asks for 2, 3 and 5.
 //! let asks = |of: &[u32]| of.iter().map(|j| ValueCount { value: Some(*j), count: 1 }).collect::<Vec<_>>();
 //! let input = Distribution::of_rows(asks(&[0, 1, 2])).with_integers(vec![2, 3, 5]);

@@ -27,10 +27,8 @@
 //! mean the same. Where most of the table shares a value, a small c suppresses most of it.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, ValueCount, recursive_l_diversity::RecursiveLDiversity,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Decimal, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, recursive_l_diversity::RecursiveLDiversity};
 //! let model = RecursiveLDiversity::new(Decimal::integer(2), 3)?;
 //! let class = |counts: [u64; 4]| {
 //!     let sensitive = [0, 1, 2, 3].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
@@ -38,7 +36,7 @@
 //! };
 //! assert!(class([5, 4, 2, 1]));
 //! assert!(!class([6, 4, 2, 1]), "6 is not less than 2 (2 + 1)");
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use std::cmp::{Ordering, Reverse};

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::{Class, ClassModel, Needs, SensitiveColumn, ValueCount};
+use super::{Class, ClassModel, Needs, Quantity, SensitiveColumn, ValueCount};
 use crate::generalize::value::type_name;
 
 /// A model that must hold, its sensitive column, and the quasi-identifiers that form its classes.
@@ -37,6 +37,12 @@ impl Requirement {
     /// Returns whether the model is required over all quasi-identifiers, not over a subset.
     pub fn is_over_all_quasi(&self) -> bool {
         self.quasi.is_none()
+    }
+
+    /// Returns whether a class of this size holds that has this quantity. The least size that the
+    /// model claims is a condition too, so that what trusts the claim is right.
+    pub fn holds(&self, size: u64, value: Quantity) -> bool {
+        size >= self.model.min_size() && self.model.holds(value)
     }
 
     /// Explains why the requirement is vacuous, if a class of one individual satisfies it: k = 1, l = 1.

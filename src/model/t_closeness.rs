@@ -21,10 +21,8 @@
 //! different values can mean nearly the same, and what else an attacker knows.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, Distribution, ValueCount, t_closeness::TCloseness,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Decimal, Distribution, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, t_closeness::TCloseness};
 //! let counts = |counts: [u64; 2]| [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
 //! let input = Distribution::of_rows(counts([50, 50]).to_vec());
 //! let model = TCloseness::new(Decimal::parse("0.2")?)?;
@@ -34,7 +32,7 @@
 //! };
 //! assert!(class([7, 3]));
 //! assert!(!class([8, 2]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::excess::{may_be_among_released, totals};

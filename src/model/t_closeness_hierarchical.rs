@@ -26,10 +26,8 @@
 //! what else an attacker knows.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, Distribution, ValueCount, t_closeness_hierarchical::TClosenessHierarchical,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Decimal, Distribution, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, t_closeness_hierarchical::TClosenessHierarchical};
 //! let people = |of: &[u32]| of.iter().map(|j| ValueCount { value: Some(*j), count: 1 }).collect::<Vec<_>>();
 //! // Four diseases, two of the stomach (label 0) and two of the lungs (label 1), then all.
 //! let input = Distribution::of_rows(people(&[0, 1, 2, 3])).with_levels(vec![vec![0, 0, 1, 1], vec![0; 4]]);
@@ -37,7 +35,7 @@
 //! let holds = |of: &[u32]| model.holds(model.value(&Class { size: 2, sensitive: &people(of), input: &input, population: None }));
 //! assert!(holds(&[0, 2]));
 //! assert!(!holds(&[0, 1]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::excess::{Excess, may_be_among_released};

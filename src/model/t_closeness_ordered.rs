@@ -25,10 +25,8 @@
 //! else an attacker knows.
 //!
 //! ```
-//! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::model::{
-//!     Class, ClassModel, Distribution, ValueCount, t_closeness_ordered::TClosenessOrdered,
-//! };
+//! use datafusion_kanon::extend::{ClassModel, Decimal, Distribution, ValueCount};
+//! use datafusion_kanon::internals::model::{Class, t_closeness_ordered::TClosenessOrdered};
 //! // The salaries of Li et al.: 3,000 to 11,000, one person each.
 //! let salaries = |of: &[u32]| of.iter().map(|j| ValueCount { value: Some(*j), count: 1 }).collect::<Vec<_>>();
 //! let input = Distribution::of_rows(salaries(&[3, 4, 5, 6, 7, 8, 9, 10, 11]));
@@ -36,7 +34,7 @@
 //! let holds = |of: &[u32]| model.holds(model.value(&Class { size: 3, sensitive: &salaries(of), input: &input, population: None }));
 //! assert!(holds(&[6, 8, 11]));
 //! assert!(!holds(&[3, 4, 5]));
-//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # Ok::<(), datafusion_kanon::Error>(())
 //! ```
 
 use super::excess::Excess;

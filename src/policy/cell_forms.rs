@@ -1,7 +1,7 @@
 //! `[input]` `date_format`, `decimal` and `thousands`: how the cells of a file write dates and numbers.
 //!
 //! Cells are brought into the forms that the engine reads, `2020-12-31T23:59:00` and `1234.5`.
-//! Verification does this by code of its own ([`plain_values`](crate::input)).
+//! Verification does this by code of its own (`plain_values`).
 
 use chrono::{NaiveDate, NaiveTime};
 

@@ -26,8 +26,10 @@ pub struct CsvOptions {
     pub nulls: Vec<String>,
     /// How dates are written: a cell is read by the first format that it has. Dates in ISO form are
     /// read besides, unless a format begins with the year and a hyphen.
+    #[doc(hidden)]
     pub date_formats: Vec<DateFormat>,
     /// How numbers are written.
+    #[doc(hidden)]
     pub numbers: NumberFormat,
     /// The encoding of the files, if it is neither UTF-8 nor UTF-16 with a byte order mark.
     pub encoding: Option<&'static Encoding>,

@@ -6,10 +6,10 @@ use toml::{Table, Value};
 
 use super::key_tables::{Key, TOP};
 use crate::decimal::Decimal;
-use crate::doc::{Doc, find};
+use crate::doc::find;
 use crate::error::{Error, Errors, Result, closest, nearest};
 use crate::generalize::clip::Clip;
-use crate::measure::{LOSSES, LossRow};
+use crate::measure::{self, LossMeasure, LossRow};
 use crate::parameter::{Kind, Parameter, Setting, of_level, of_node, toml_key};
 use crate::role::Role;
 
@@ -297,9 +297,7 @@ pub fn parse_day(text: &str) -> Result<String, String> {
 
 pub(super) fn objective(value: Value) -> Result<LossRow> {
     let name = string(value)?;
-    let doc = |row: &LossRow| -> &'static Doc { row.doc() };
-    find(LOSSES, doc, &name)
-        .copied()
+    find(measure::losses(), LossMeasure::doc, &name)
         .map_err(|valid| Error::policy(format!("unknown loss measure `{name}`; {valid}")))
 }
 

@@ -8,7 +8,7 @@ use super::keys::{Keys, checked_setting, day, expected, join, string, table_of};
 use super::spec::ColumnSpec;
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
-use crate::measure::LOSSES;
+use crate::measure::losses;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
     ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, makes_no_cuts, row,
@@ -180,7 +180,7 @@ impl PolicySpec {
             return Ok(());
         }
         if self.objective.for_any_recoding().is_none() {
-            let others = LOSSES.iter().filter(|loss| loss.for_any_recoding().is_some());
+            let others = losses().filter(|loss| loss.for_any_recoding().is_some());
             let others = others.map(|loss| loss.doc().name).collect::<Vec<_>>().join(", ");
             let name = self.objective.doc().name;
             let why = format!("`{name}` measures levels, and `{method}` shows none; use one of {others}");

@@ -4,7 +4,13 @@
 //! checked, and no file is opened. [`PolicySpec::resolve`] checks it against a table's schema and
 //! reads the hierarchy files; the resulting [`Policy`] is complete, and no later code validates it
 //! again.
+//!
+//! [`PolicyBuilder`] sets the keys of the file by code, and serde reads and writes them as a part of other data; the
+//! parser of the file judges them in each case.
 
+mod builder;
+#[cfg(test)]
+mod builder_tests;
 pub mod cell_forms;
 mod column;
 mod csv_options;
@@ -13,6 +19,7 @@ mod keys;
 #[cfg(test)]
 mod known_tests;
 mod method;
+pub mod own_rows;
 mod population;
 mod promises;
 mod relative;
@@ -21,6 +28,9 @@ mod resolve;
 #[cfg(test)]
 mod resolve_tests;
 mod rule;
+mod serialized;
+#[cfg(test)]
+mod serialized_tests;
 mod set_key;
 mod spec;
 #[cfg(test)]
@@ -34,17 +44,19 @@ use std::path::PathBuf;
 
 use arrow::datatypes::Schema;
 
+pub use builder::{PolicyBuilder, PolicyColumn, PolicyRequirement};
 pub use cell_forms::{DateFormat, NumberFormat};
 pub use csv_options::{CsvOptions, CsvType};
 pub use keys::parse_day;
 pub use method::Output;
+pub use own_rows::{register_generalizer, register_loss, register_model};
 pub use promises::Promises;
 pub use resolve::protects_column;
 pub use set_key::SetKey;
 pub use spec::{ColumnSpec, EarlierColumn, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
-use crate::error::{Code, Error, Result, nearest};
+use crate::error::{Error, ErrorCode, Result, nearest};
 use crate::generalize::merge::MergedTree;
 use crate::generalize::{Centroid, Hierarchy};
 use crate::method::lattice::Options;
@@ -236,7 +248,7 @@ pub(crate) fn no_column(schema: &Schema, name: &str) -> Error {
         true => nearest,
         false => format!("it has {}", plural(names.len() as u64, "column", "columns")),
     };
-    Error::policy(format!("the input has no column `{name}`; {has}")).coded(Code::OtherColumns)
+    Error::policy(format!("the input has no column `{name}`; {has}")).coded(ErrorCode::OtherColumns)
 }
 
 /// A source of hierarchy files: a folder, or the copies in a private record.
@@ -260,6 +272,7 @@ pub trait Files: Send + Sync {
     ///
     /// # Errors
     /// A policy error when it cannot be read.
+    #[doc(hidden)]
     fn tree(&self, _column: &str) -> Result<Option<MergedTree>> {
         Ok(None)
     }

@@ -73,6 +73,7 @@ impl PolicySpec {
 
     /// Returns the policy by which the population is read: its quasi-identifiers, and its
     /// individuals where it names them.
+    #[doc(hidden)]
     pub fn of_population(&self, names_individuals: bool) -> Self {
         let is_read = |column: &&ColumnSpec| {
             column.role == Role::Quasi || (names_individuals && column.role == Role::Individual)

@@ -26,6 +26,7 @@ impl PolicySpec {
     ///
     /// # Errors
     /// A policy error for a method that adds noise, if that is so.
+    #[doc(hidden)]
     pub fn check_columns_are_known(&self, follow_from_rows: bool) -> Result<()> {
         if !(follow_from_rows && self.method.kind().facts().adds_noise) {
             return Ok(());
@@ -44,6 +45,7 @@ impl PolicySpec {
     }
 
     /// Returns the promises.
+    #[doc(hidden)]
     pub fn promises(&self) -> Promises<'_> {
         // Of columns that the method leaves out there is nothing to promise.
         let unique = self.columns.iter().filter(|column| self.may_be_unique(column));

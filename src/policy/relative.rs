@@ -23,6 +23,7 @@ impl PolicySpec {
     ///
     /// # Errors
     /// A policy error that names the key.
+    #[doc(hidden)]
     pub fn relative_columns(&self, schema: &Schema) -> Result<BTreeMap<String, String>> {
         let relative = self.days_since();
         if !relative.is_empty() {

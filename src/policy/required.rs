@@ -10,7 +10,7 @@ use super::spec::PolicySpec;
 use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Errors, Result, nearest};
-use crate::model::{self, ClassModel, MODELS, Needs, Requirement, SensitiveColumn, k_anonymity};
+use crate::model::{self, ClassModel, Needs, Requirement, SensitiveColumn, k_anonymity};
 use crate::parameter::Setting;
 use crate::role::Role;
 
@@ -38,7 +38,7 @@ impl Required {
             Some(value) => string(value).map_err(at)?,
             None => return Err(Error::policy("expected `model = ...`").at(&path)),
         };
-        let row = find(MODELS, |row| row.doc, &name)
+        let row = find(model::all(), |row| row.doc, &name)
             .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
         let parameters = row.parameters.iter().map(|parameter| parameter.name);
         let known: Vec<&str> = names(REQUIRE).into_iter().chain(parameters).collect();
@@ -130,6 +130,7 @@ impl PolicySpec {
     ///
     /// # Errors
     /// A policy error that names the requirement.
+    #[doc(hidden)]
     pub fn requirements(&self) -> Result<Vec<Requirement>> {
         let mut requirements: Vec<Requirement> = Vec::new();
         let mut wrong = Errors::default();

@@ -8,7 +8,7 @@ use super::keys::{join, some};
 use super::required::Required;
 use super::spec::{ColumnSpec, HierarchySpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
-use crate::error::{Code, Error, Errors, Result, nearest};
+use crate::error::{Error, ErrorCode, Errors, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
 use crate::method::{self, MethodRow, MethodSpec, ReleaseKind, anatomy};
@@ -38,6 +38,7 @@ impl PolicySpec {
     /// # Errors
     /// A policy error that names the key and what to do, with others that were found beside it; a data
     /// error when the table has two columns of one name or a column's type does not fit its hierarchy.
+    #[doc(hidden)]
     pub fn resolve(&self, schema: &Schema, files: &dyn Files) -> Result<Policy> {
         one_name_each(schema)?;
         let mut wrong = Errors::default();
@@ -216,7 +217,9 @@ impl PolicySpec {
                 let why = format!(
                     "the column has the type {found}, and had the type {expected} in the earlier release; convert it to {expected}"
                 );
-                return Err(Error::policy(why).at(join("columns", &earlier.name)).coded(Code::OtherColumns));
+                return Err(Error::policy(why)
+                    .at(join("columns", &earlier.name))
+                    .coded(ErrorCode::OtherColumns));
             }
             places.push(place);
         }
@@ -224,7 +227,7 @@ impl PolicySpec {
             return Ok(());
         }
         let why = "the columns are in another order than in the earlier release; restore it";
-        Err(Error::policy(why).at("columns").coded(Code::OtherColumns))
+        Err(Error::policy(why).at("columns").coded(ErrorCode::OtherColumns))
     }
 
     fn check_roles_are_complete(&self, schema: &Schema) -> Result<()> {
@@ -241,7 +244,7 @@ impl PolicySpec {
                 self.above_tables(),
             ))
             .at("columns")
-            .coded(Code::OtherColumns));
+            .coded(ErrorCode::OtherColumns));
         }
         if !self.columns.iter().any(|column| column.role == Role::Quasi) {
             return Err(Error::policy("expected at least one column with `role = \"quasi\"`").at("columns"));

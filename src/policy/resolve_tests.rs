@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use arrow::datatypes::{DataType, Field, Schema};
 
 use super::*;
-use crate::error::Kind;
+use crate::error::ErrorKind;
 
 fn schema(columns: &[(&str, DataType)]) -> Schema {
     Schema::new(columns.iter().map(|(name, t)| Field::new(*name, t.clone(), true)).collect::<Vec<_>>())
@@ -34,7 +34,7 @@ pub(super) fn resolve(text: &str) -> Result<Policy> {
 /// Returns the error of a policy that drops all other columns.
 fn error(columns: &str) -> String {
     let error = resolve(&format!("k = 5\nothers = \"drop\"\n[columns]\n{columns}")).unwrap_err();
-    assert_eq!(error.kind(), Kind::Policy, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Policy, "{error}");
     error.to_string()
 }
 
@@ -128,7 +128,7 @@ fn columns_of_one_name() {
     let twice = schema(&[("zip", DataType::Utf8), ("zip", DataType::Utf8)]);
     let error =
         PolicySpec::from_columns(&["zip".into()], None, 5).unwrap().resolve(&twice, &files()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Data);
+    assert_eq!(error.kind(), ErrorKind::Data);
     assert_eq!(
         error.to_string(),
         "columns 1 and 2 of the input have the same name; rename one, or set `header = false` under `[input]` \

@@ -18,10 +18,10 @@ impl HierarchySpec {
     /// name of a known hierarchy: `country`.
     ///
     /// ```
-    /// use datafusion_kanon::policy::HierarchySpec;
+    /// use datafusion_kanon::internals::policy::HierarchySpec;
     /// assert_eq!(HierarchySpec::parse("date = [\"month\", \"year\"]")?.key(), "date");
     /// assert_eq!(HierarchySpec::parse("country")?.key(), "known");
-    /// # Ok::<(), datafusion_kanon::error::Error>(())
+    /// # Ok::<(), datafusion_kanon::Error>(())
     /// ```
     ///
     /// # Errors
@@ -56,6 +56,7 @@ impl PolicySpec {
     ///
     /// # Errors
     /// A policy error for a wrong k or individual column.
+    #[doc(hidden)]
     pub fn of_hierarchy(
         column: &str,
         hierarchy: HierarchySpec,

@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 /// A key to set, and its value.
 ///
 /// ```
-/// use datafusion_kanon::policy::SetKey;
+/// use datafusion_kanon::internals::policy::SetKey;
 /// let set: Vec<SetKey> = vec!["k=10".parse()?, "columns.age.role=quasi".parse()?];
 /// let policy = SetKey::all(&set, "k = 2\n[columns]\nage = { role = \"text\" }\n")?;
 /// assert_eq!(policy, "k = 10\n\n[columns.age]\nrole = \"quasi\"\n");
-/// # Ok::<(), datafusion_kanon::error::Error>(())
+/// # Ok::<(), datafusion_kanon::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct SetKey {
@@ -32,24 +32,37 @@ impl FromStr for SetKey {
         let form = || Error::policy("expected KEY=VALUE, such as k=10 or columns.age.weight=3");
         let (key, value) = text.split_at(end_of_key(text).ok_or_else(form)?);
         let value = value[1..].trim();
-        if value.is_empty() || key.contains('\n') {
+        if value.is_empty() {
             return Err(form());
         }
-        let table: Table = toml::from_str(&format!("{key} = 0")).map_err(|_| {
-            Error::policy(format!(
-                "`{}` is no key: expected names with dots between them, in quotes where a name holds more than letters, digits, \
-                 `-` and `_`",
-                key.trim()
-            ))
-        })?;
-        let (mut path, mut inner) = (Vec::new(), Value::Table(table));
-        while let Value::Table(table) = inner {
-            let (key, value) = table.into_iter().next().ok_or_else(form)?;
-            path.push(key);
-            inner = value;
-        }
-        Ok(Self { text: text.to_owned(), path, value: value_of(value)? })
+        Ok(Self { text: text.to_owned(), path: path_of(key)?, value: value_of(value)? })
     }
+}
+
+/// Returns the names of a dotted key of TOML.
+///
+/// # Errors
+/// A policy error where it is none.
+pub(super) fn path_of(key: &str) -> Result<Vec<String>> {
+    let wrong = || {
+        Error::policy(format!(
+            "`{}` is no key: expected names with dots between them, in quotes where a name holds more than letters, digits, \
+             `-` and `_`",
+            key.trim()
+        ))
+    };
+    // With either of them it could be more than a key.
+    if key.contains('\n') || end_of_key(key).is_some() {
+        return Err(wrong());
+    }
+    let table: Table = toml::from_str(&format!("{key} = 0")).map_err(|_| wrong())?;
+    let (mut path, mut inner) = (Vec::new(), Value::Table(table));
+    while let Value::Table(table) = inner {
+        let (key, value) = table.into_iter().next().ok_or_else(wrong)?;
+        path.push(key);
+        inner = value;
+    }
+    Ok(path)
 }
 
 /// Returns where the `=` behind the key is: the first one outside quotes.
@@ -97,29 +110,9 @@ impl SetKey {
         not_too_deep(text)?;
         let mut table: Table = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         for one in set {
-            one.set(&mut table).map_err(|error| error.at(one.place()))?;
+            insert(&mut table, &one.path, one.value.clone()).map_err(|error| error.at(one.place()))?;
         }
         toml::to_string(&table).map_err(|_| Error::internal("set key: a table cannot be written as TOML"))
-    }
-
-    fn set(&self, table: &mut Table) -> Result<()> {
-        let Some((last, above)) = self.path.split_last() else { return Ok(()) };
-        let (mut table, mut path) = (table, String::new());
-        for key in above {
-            path = join(&path, key);
-            let below = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
-            table = match below {
-                Value::Table(table) => table,
-                Value::Array(_) => {
-                    return Err(Error::policy(format!(
-                        "`{path}` is a list, which can only be set as a whole"
-                    )));
-                }
-                _ => return Err(Error::policy(format!("`{path}` is not a table"))),
-            };
-        }
-        table.insert(last.clone(), self.value.clone());
-        Ok(())
     }
 
     /// Returns the key and its value as they were given.
@@ -148,6 +141,28 @@ impl SetKey {
             }
         })
     }
+}
+
+/// Sets the key at the end of a path of keys.
+///
+/// # Errors
+/// A policy error for a key below one that is no table.
+pub(super) fn insert(table: &mut Table, path: &[String], value: Value) -> Result<()> {
+    let Some((last, above)) = path.split_last() else { return Ok(()) };
+    let (mut table, mut path) = (table, String::new());
+    for key in above {
+        path = join(&path, key);
+        let below = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
+        table = match below {
+            Value::Table(table) => table,
+            Value::Array(_) => {
+                return Err(Error::policy(format!("`{path}` is a list, which can only be set as a whole")));
+            }
+            _ => return Err(Error::policy(format!("`{path}` is not a table"))),
+        };
+    }
+    table.insert(last.clone(), value);
+    Ok(())
 }
 
 #[cfg(test)]

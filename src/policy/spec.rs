@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
+use super::builder::PolicyColumn;
 use super::csv_options::{CsvOptions, CsvType};
 use super::key_tables::{TOP, names};
 use super::keys::{
@@ -14,12 +15,13 @@ use super::keys::{
     syntax, table_of, tables, words,
 };
 use super::method::{Output, effort, method};
+use super::own_rows::check_levels;
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Errors, Result};
 use crate::generalize::clip::Clip;
 use crate::generalize::merge::{self, Merge, MergedTree};
-use crate::generalize::{GENERALIZERS, Generalizer};
+use crate::generalize::{self, Generalizer};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
@@ -30,37 +32,38 @@ use crate::role::Role;
 /// A parsed policy file.
 ///
 /// ```
-/// use datafusion_kanon::policy::PolicySpec;
+/// use datafusion_kanon::PolicySpec;
 /// let spec = PolicySpec::parse(r#"
 ///     k = 5
 ///     [columns]
 ///     zip       = { role = "quasi", hierarchy = { prefix = [4, 3, 2, 1] }, weight = 2.0 }
 ///     sex       = { role = "quasi" }
-///     diagnosis = { role = "insensitive" }
 /// "#)?;
-/// assert_eq!(spec.columns()[0].name(), "zip");
+/// assert!(spec.text().contains("k = 5"));
 /// let wrong = PolicySpec::parse("k = 5\n[columns]\nzip = { rule = \"quasi\" }");
 /// assert_eq!(wrong.unwrap_err().to_string(), "columns.zip.rule: unknown key; did you mean `role`?");
-/// # Ok::<(), datafusion_kanon::error::Error>(())
+/// # Ok::<(), datafusion_kanon::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PolicySpec {
+    /// The TOML that was parsed.
+    pub(super) text: String,
     pub(super) required: Vec<Required>,
     /// s, the share of the individuals that may be suppressed, as written.
-    pub suppression_limit: Decimal,
+    pub(crate) suppression_limit: Decimal,
     /// The loss that a search minimizes.
-    pub objective: LossRow,
+    pub(crate) objective: LossRow,
     /// The method.
-    pub method: MethodSpec,
+    pub(crate) method: MethodSpec,
     /// The effort that a method which need not finish may spend, if the policy gives one.
-    pub effort: Option<Effort>,
+    pub(crate) effort: Option<Effort>,
     /// `[output]`, or its defaults.
-    pub output: Output,
+    pub(crate) output: Output,
     pub(super) others_are_dropped: bool,
     /// Whether the policy states that each row is an individual.
-    pub rows_are_individuals: bool,
+    pub(crate) rows_are_individuals: bool,
     /// The sensitive columns in which all individuals of a class may share a value.
-    pub accept_homogeneity: Vec<String>,
+    pub(crate) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<ColumnSpec>,
     /// The file of the population, if a model looks at one.
     pub(super) population: Option<String>,
@@ -70,6 +73,14 @@ pub struct PolicySpec {
     pub(super) earlier: Vec<EarlierColumn>,
     /// Columns that models outside the policy read as numbers.
     pub(super) numbers: Vec<String>,
+}
+
+/// Shows the columns with their roles, and no value: those that a policy names are cells.
+impl fmt::Debug for PolicySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.columns.iter().map(|column| (&column.name, column.role));
+        f.debug_struct("PolicySpec").field("columns", &columns.collect::<Vec<_>>()).finish_non_exhaustive()
+    }
 }
 
 /// A column that an earlier release read.
@@ -140,6 +151,7 @@ impl PolicySpec {
         // The errors of the effort already have their place.
         let effort = wrong.found(keys.table.remove("effort").map(effort).transpose());
         let spec = Self {
+            text: (text.to_owned()),
             required,
             suppression_limit: wrong
                 .found(keys.take("suppression_limit", share))
@@ -184,6 +196,7 @@ impl PolicySpec {
 
     /// Requires the columns of an earlier release, in their order.
     #[must_use]
+    #[doc(hidden)]
     pub fn like_earlier(mut self, columns: Vec<EarlierColumn>) -> Self {
         self.earlier = columns;
         self
@@ -194,6 +207,7 @@ impl PolicySpec {
     ///
     /// # Errors
     /// A policy error when no column is named, one is named twice or k is impossible.
+    #[doc(hidden)]
     pub fn from_columns(quasi: &[String], individual: Option<&str>, k: u64) -> Result<Self> {
         if quasi.is_empty() {
             return Err(Error::policy("expected the name of at least one quasi-identifier"));
@@ -206,38 +220,46 @@ impl PolicySpec {
                 "the individual column `{name}` is named as a quasi-identifier too"
             )));
         }
-        let mut columns: Vec<ColumnSpec> =
-            quasi.iter().map(|name| ColumnSpec::new(name.clone(), Role::Quasi)).collect();
-        columns.extend(individual.map(|name| ColumnSpec::new(name.to_owned(), Role::Individual)));
-        let k = i64::try_from(k).map_err(|_| Error::policy(format!("k: {k} is too large")))?;
-        let spec = Self {
-            required: vec![short_k(Value::Integer(k)).map_err(|error| error.at("k"))?],
-            suppression_limit: Decimal::integer(0),
-            objective: &Granularity,
-            method: MethodSpec::default(),
-            effort: None,
-            output: Output::default(),
-            others_are_dropped: true,
-            rows_are_individuals: false,
-            accept_homogeneity: Vec::new(),
-            columns,
-            population: None,
-            csv: CsvOptions::default(),
-            earlier: Vec::new(),
-            numbers: Vec::new(),
-        };
-        spec.check_required()?;
-        Ok(spec)
+        let quasi = quasi.iter().map(|name| (name.as_str(), Role::Quasi));
+        let columns = quasi.chain(individual.map(|name| (name, Role::Individual)));
+        let of_k = Self::builder().k(k).drop_others();
+        columns.fold(of_k, |spec, (name, role)| spec.column(name, PolicyColumn::new(role))).build()
+    }
+
+    /// Returns the TOML that was parsed, which the private record keeps. What is changed afterwards, such as by
+    /// [`released_on`](Self::released_on), is not in it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the share of the individuals that may be suppressed.
+    #[doc(hidden)]
+    pub fn suppression_limit(&self) -> Decimal {
+        self.suppression_limit
+    }
+
+    /// Returns the loss that a search minimizes.
+    #[doc(hidden)]
+    pub fn objective(&self) -> LossRow {
+        self.objective
+    }
+
+    /// Returns the method.
+    #[doc(hidden)]
+    pub fn method(&self) -> &MethodSpec {
+        &self.method
     }
 
     /// Returns the policy with another format of CSV inputs.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_csv(self, csv: CsvOptions) -> Self {
         Self { csv, ..self }
     }
 
     /// Returns the policy with columns that models outside it read as numbers.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_numbers(self, numbers: Vec<String>) -> Self {
         let has_levels = |name: &String| self.column(name).is_some_and(|column| column.hierarchy.is_some());
         let numbers = numbers.into_iter().filter(|name| !has_levels(name)).collect();
@@ -245,22 +267,26 @@ impl PolicySpec {
     }
 
     /// Returns the format of a CSV input; other formats ignore it.
+    #[doc(hidden)]
     pub fn csv(&self) -> &CsvOptions {
         &self.csv
     }
 
     /// Returns the columns in the order of the file.
+    #[doc(hidden)]
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
     }
 
     /// Returns the column `name`, if the policy has it.
+    #[doc(hidden)]
     pub fn column(&self, name: &str) -> Option<&ColumnSpec> {
         self.columns.iter().find(|column| column.name == name)
     }
 
     /// Returns the type to read the CSV column `name` as: text, unless its hierarchy cannot work on
     /// text or days are counted from it or to it.
+    #[doc(hidden)]
     pub fn csv_type(&self, name: &str) -> CsvType {
         if self.counts_days_of(name) {
             return CsvType::Date;
@@ -287,6 +313,7 @@ impl PolicySpec {
     }
 
     /// Returns the names of the hierarchy files, in the order of the columns, each once.
+    #[doc(hidden)]
     pub fn hierarchy_files(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for hierarchy in self.columns.iter().filter_map(|column| column.hierarchy.as_ref()) {
@@ -299,12 +326,14 @@ impl PolicySpec {
     }
 
     /// Returns the quasi-identifiers whose levels are made of their values, with the rule.
+    #[doc(hidden)]
     pub fn merged_quasi(&self) -> impl Iterator<Item = (&ColumnSpec, &Merge)> {
         self.merged().filter(|(column, _)| column.role == Role::Quasi)
     }
 
     /// Returns trees of the columns whose levels are made of their values, before these are
     /// counted. With them a policy can be resolved and its hierarchies have their heights.
+    #[doc(hidden)]
     pub fn placeholder_trees(&self) -> BTreeMap<String, MergedTree> {
         self.merged().map(|(column, merge)| (column.name.clone(), merge.placeholder_tree())).collect()
     }
@@ -411,7 +440,7 @@ impl HierarchySpec {
     }
 
     pub(super) fn read(path: &str, value: Value) -> Result<Self> {
-        let rows: Vec<_> = GENERALIZERS.iter().filter_map(|row| row.key.map(|key| (key, row))).collect();
+        let rows: Vec<_> = generalize::all().filter_map(|row| row.key.map(|key| (key, row))).collect();
         let known: Vec<&str> = rows.iter().map(|(key, _)| *key).chain([merge::DOC.name]).collect();
         let beside = rows.iter().flat_map(|(_, row)| row.options()).map(|option| option.name);
         let table = table_of(value).map_err(|error| error.at(path))?;
@@ -456,7 +485,8 @@ impl HierarchySpec {
             Setting::Word(name) if first.kind == Kind::File => LevelsSpec::File(name.into_owned()),
             setting => {
                 given.push((first.name.to_owned(), setting));
-                LevelsSpec::Made(row.with(&given).map_err(|error| error.at(join(path, key)))?)
+                let made = row.with(&given).and_then(|levels| check_levels(row, &levels).map(|()| levels));
+                LevelsSpec::Made(made.map_err(|error| error.at(join(path, key)))?)
             }
         };
         Ok(Self { key, levels })

@@ -7,7 +7,7 @@ use crate::generalize::{GENERALIZERS, Generalizer};
 
 fn error(text: &str) -> String {
     let error = PolicySpec::parse(text).unwrap_err();
-    assert_eq!(error.kind(), crate::error::Kind::Policy, "{error}");
+    assert_eq!(error.kind(), crate::error::ErrorKind::Policy, "{error}");
     error.to_string()
 }
 
@@ -493,6 +493,6 @@ fn a_question_without_a_file() {
     assert_eq!(error(&[], 5), "expected the name of at least one quasi-identifier");
     assert_eq!(error(&["a", "b", "a"], 5), "the quasi-identifier `a` is named twice");
     assert_eq!(error(&["a"], 0), "k: expected an integer of at least 1, found 0");
-    assert_eq!(error(&["a"], u64::MAX), "k: 18446744073709551615 is too large");
+    assert!(error(&["a"], u64::MAX).starts_with("k: the value cannot be written as TOML"));
     assert!(error(&["a"], 1).starts_with("k: 1 guarantees nothing by itself"));
 }

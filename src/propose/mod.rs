@@ -35,8 +35,8 @@ pub use separation::{SingledOut, Together};
 pub use steps::Levels;
 
 use crate::engine::{Run, counting_rules};
-use crate::error::{Code, Error, Result};
-use crate::input::{Format, Input};
+use crate::error::{Error, ErrorCode, Result};
+use crate::input::{Input, InputFormat};
 use crate::parameter::toml_text;
 use crate::policy::{CsvOptions, CsvType, DateFormat, FilesAndTrees, Folder, NumberFormat, PolicySpec};
 use crate::progress::Phase;
@@ -118,8 +118,8 @@ pub async fn propose(run: &Run, input: &Input) -> Result<Proposal> {
     run.progress.begin(Phase::Profile, 0);
     let session = run.resources.session(counting_rules())?;
     let written = match input.format {
-        Format::Csv => Some(csv::detect_format(&session, input, run).await?),
-        Format::Parquet | Format::Json | Format::Arrow => None,
+        InputFormat::Csv => Some(csv::detect_format(&session, input, run).await?),
+        InputFormat::Parquet | InputFormat::Json | InputFormat::Arrow => None,
     };
     let csv = written.as_ref().map(|written| written.options.clone());
     let unclear_numbers = written.as_ref().map_or_else(Vec::new, |written| written.unclear_numbers.clone());
@@ -129,7 +129,7 @@ pub async fn propose(run: &Run, input: &Input) -> Result<Proposal> {
     let facts = facts::read_facts(&table, run).await?;
     let rows = facts.first().map_or(0, |facts| facts.rows);
     if rows == 0 {
-        return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
+        return Err(Error::data("the input has no rows").coded(ErrorCode::EmptyInput));
     }
     let (named, mut columns): (Vec<Option<Named>>, Vec<ProposedColumn>) =
         facts.into_iter().map(of_column).unzip();

@@ -13,7 +13,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use crate::engine::damaged::unless_it_panics;
 use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
-use crate::input::{Format, Input, PinnedFile};
+use crate::input::{Input, InputFormat, PinnedFile};
 use crate::release::check_record::refused;
 use crate::release::publish::record::{FileRecord, PublicRecord, RECORD, TableRecord};
 use crate::release::publish::write::{self, Part};
@@ -197,6 +197,6 @@ pub(super) fn read_tables(
 /// A data error when a file cannot be read.
 pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
     let files = parts.iter().map(|part| PinnedFile::new(folder.join(&part.name)));
-    let input = Input::of_files("", files.collect::<Result<_>>()?, Format::Parquet);
+    let input = Input::of_files("", files.collect::<Result<_>>()?, InputFormat::Parquet);
     input.as_written(session)
 }

@@ -57,6 +57,7 @@ impl PrivateRecord {
     ///
     /// # Errors
     /// An unmet error for a damaged tree.
+    #[doc(hidden)]
     pub fn trees(&self) -> Result<BTreeMap<String, MergedTree>> {
         let label = |name: &String| self.merged_labels.get(name).map_or(OTHER, String::as_str).to_owned();
         let tree = |(name, csv): (&String, &String)| match parse_table(csv) {

@@ -9,7 +9,7 @@ use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::progress::Phase;
-use crate::release::kind::{Content, Extent, Judged, PlanInput, ReleasePlan, Secret, kind_row};
+use crate::release::kind::{Content, Judged, PlanInput, ReleasePlan, Secret, kind_row};
 use crate::release::merged_trees;
 use crate::release::search::{limit, nothing_found};
 use crate::release::sink::Sink;
@@ -44,11 +44,19 @@ pub(super) async fn write_and_verify<S: Sink>(
     sink: &mut S,
 ) -> Result<VerifiedRelease> {
     let policy = &loaded.policy;
-    let best = outcome.best.first().map(|best| best.recoding.clone());
-    let recoding = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), &outcome))?;
+    let best = outcome.best.first();
+    let best = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), &outcome))?;
+    if !best.loss.is_finite() {
+        let name = policy.spec.objective.doc().name;
+        return Err(Error::policy(format!(
+            "the loss `{name}` is no number for the best recoding; take another objective"
+        )));
+    }
+    let recoding = best.recoding.clone();
     drop(outcome);
     let noise_key = |clusters: &Clusters| sink.noise_key(clusters);
-    let found = PlanInput { recoding, classes, is_recorded: S::IS_RECORDED, noise_key: &noise_key };
+    let extent = sink.extent();
+    let found = PlanInput { recoding, classes, extent, noise_key: &noise_key };
     let plan = kind_row(policy.kind).plan(run, loaded, found).await?;
     carry_out(run, loaded, plan, again, sink).await
 }
@@ -77,8 +85,7 @@ pub(super) async fn carry_out<S: Sink>(
     same_types(loaded.schema(), again.schema())?;
     merged_trees::check_holders(&again.session, &again.table, &again.policy, &run.stop).await?;
     let written = sink.taken(&again.session)?;
-    let extent = if S::IS_RECORDED { Extent::Private } else { Extent::Verdict };
-    let judged = plan.content.judge.judge(run, &again, written, extent).await?;
+    let judged = plan.content.judge.judge(run, &again, written, sink.extent()).await?;
     drop(plan.held);
     Ok(VerifiedRelease {
         content: plan.content,

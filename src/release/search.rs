@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::class::{ClassTable, Population};
 use crate::engine::Run;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
@@ -46,7 +46,7 @@ pub async fn profile_classes(run: &Run, loaded: &Loaded) -> Result<ClassTable> {
 /// A data error, or an unmet one.
 pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<()> {
     if classes.total_rows() == 0 {
-        return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
+        return Err(Error::data("the input has no rows").coded(ErrorCode::EmptyInput));
     }
     if let (Some(name), 0) = (policy.individual(), classes.total_individuals()) {
         return Err(Error::data("the individual is NULL in every row: there are no individuals to count")

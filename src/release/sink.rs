@@ -8,13 +8,14 @@ use crate::class::Budget;
 use crate::engine::Run;
 use crate::error::Result;
 use crate::method::microaggregation::dp_centroids::Clusters;
-use crate::release::kind::{TablePlan, TableRows};
+use crate::release::kind::{Extent, TablePlan, TableRows};
+use crate::release::publish::record::TableRecord;
 use crate::verify::noise::NoiseKey;
 
 /// The destination of the tables of a release, which stay unreadable until they are verified.
 pub(super) trait Sink: Sync {
-    /// Whether a record tells what was found out about the released columns.
-    const IS_RECORDED: bool;
+    /// Returns what is to be found out of the release, for its records.
+    fn extent(&self) -> Extent;
 
     /// Returns the key by which the noise of clusters is drawn.
     ///
@@ -39,4 +40,10 @@ pub(super) trait Sink: Sync {
     /// # Errors
     /// A data error when they cannot be read; an unmet one when there is more in that place than was written.
     fn taken(&self, session: &SessionContext) -> Result<Vec<DataFrame>>;
+
+    /// Returns the records of the tables that it took, which were planned so.
+    ///
+    /// # Errors
+    /// A data error when a file cannot be read.
+    fn records(&self, planned: &[TablePlan]) -> Result<Vec<TableRecord>>;
 }

@@ -18,9 +18,10 @@ use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
-use crate::release::kind::{TablePlan, TableRows, kind_row};
+use crate::release::kind::{Extent, TablePlan, TableRows, kind_row};
 use crate::release::pipeline::write_and_verify;
 use crate::release::publish::digest;
+use crate::release::publish::record::TableRecord;
 use crate::release::role_checks;
 use crate::release::search::search_apart;
 use crate::release::sink::Sink;
@@ -34,7 +35,7 @@ use crate::verify::noise::NoiseKey;
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
     let Ok([schema]) = <[SchemaRef; 1]>::try_from(kind_row(policy.kind).schemas(policy, table)?) else {
         let why = format!(
-            "`{}` makes two tables, and a query returns one: write them with kanon release, or use another method",
+            "`{}` makes two tables, and one is returned here: write them with kanon release, or use another method",
             policy.spec.method.name
         );
         return Err(Error::policy(why).at("method"));
@@ -61,9 +62,10 @@ pub(crate) async fn anonymize(
     role_checks::check_policy(run, loaded).await?;
     role_checks::check_input(run, loaded, &classes).await?;
     let (classes, _, outcome) = search_apart(run, policy, classes).await?;
-    let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, noise, rows: None };
+    let schema = schema(policy, loaded.schema())?;
+    let mut spill = Spill { runtime, schema, noise, extent: Extent::Verdict, rows: None };
     write_and_verify(run, loaded, classes, outcome, ready(Ok(again)), &mut spill).await?;
-    spill.rows.ok_or_else(not_taken)
+    spill.into_rows()
 }
 
 /// The noise of a call in a query, which may run several times: of the same rows it is the same, because other
@@ -97,11 +99,31 @@ impl NoiseOfCall {
 }
 
 /// The engine's spill file as the sink of a run.
-struct Spill<'a> {
+pub(super) struct Spill<'a> {
     runtime: Arc<RuntimeEnv>,
     schema: SchemaRef,
     noise: &'a NoiseOfCall,
+    extent: Extent,
     rows: Option<SpilledRows>,
+}
+
+impl<'a> Spill<'a> {
+    /// Takes the rows of an opened input into a spill file of its session.
+    ///
+    /// # Errors
+    /// As [`schema`].
+    pub(super) fn new(loaded: &Loaded, noise: &'a NoiseOfCall, extent: Extent) -> Result<Self> {
+        let schema = schema(&loaded.policy, loaded.schema())?;
+        Ok(Self { runtime: loaded.session.runtime_env(), schema, noise, extent, rows: None })
+    }
+
+    /// Returns the rows, once they are verified.
+    ///
+    /// # Errors
+    /// An internal error if none were taken.
+    pub(super) fn into_rows(self) -> Result<SpilledRows> {
+        self.rows.ok_or_else(not_taken)
+    }
 }
 
 fn not_taken() -> Error {
@@ -109,7 +131,9 @@ fn not_taken() -> Error {
 }
 
 impl Sink for Spill<'_> {
-    const IS_RECORDED: bool = false;
+    fn extent(&self) -> Extent {
+        self.extent
+    }
 
     fn noise_key(&self, clusters: &Clusters) -> Result<NoiseKey> {
         self.noise.of(clusters)
@@ -128,8 +152,12 @@ impl Sink for Spill<'_> {
         }
         let schema = Arc::clone(&self.schema);
         // Without the descriptors, which were unknown when the query was planned.
+        let (progress, mut done) = (Arc::clone(&run.progress), 0);
         let plain = rows.await?.map(move |batch| {
-            RecordBatch::try_new(Arc::clone(&schema), batch?.columns().to_vec()).context(doing)
+            let batch = batch?;
+            done += batch.num_rows() as u64;
+            progress.done(done);
+            RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).context(doing)
         });
         let (runtime, schema) = (Arc::clone(&self.runtime), Arc::clone(&self.schema));
         self.rows = Some(SpilledRows::write(runtime, schema, plain.boxed(), &run.stop, doing).await?);
@@ -139,5 +167,11 @@ impl Sink for Spill<'_> {
     fn taken(&self, session: &SessionContext) -> Result<Vec<DataFrame>> {
         let rows = self.rows.clone().ok_or_else(not_taken)?;
         Ok(vec![canonical_floats_as_they_are(table_of_partitions(session, vec![Arc::new(rows)])?)?])
+    }
+
+    /// There are no files.
+    fn records(&self, planned: &[TablePlan]) -> Result<Vec<TableRecord>> {
+        let rows = self.rows.as_ref().ok_or_else(not_taken)?.rows();
+        Ok(planned.iter().map(|planned| planned.record(rows, Vec::new())).collect())
     }
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::engine::Run;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::input::infer_types::Typing;
-use crate::input::{Input, open_typed};
+use crate::input::{PolicySource, Source, open_typed};
 use crate::model::{Counted, Quantity, Requirement};
 use crate::policy::{Files, FilesAndTrees, PolicySpec};
 use crate::release::check_files::{check_folders, check_listing, check_table, read_tables};
@@ -44,7 +44,7 @@ pub struct Checked {
 /// What a release is compared with.
 #[derive(Clone, Copy)]
 struct Against<'a> {
-    input: &'a Input,
+    input: &'a Source,
     spec: &'a PolicySpec,
     /// The hierarchy files.
     files: &'a dyn Files,
@@ -59,8 +59,8 @@ struct Against<'a> {
 pub async fn check_release(
     run: &Run,
     place: &Place,
-    input: Option<&Input>,
-    policy: Option<(&PolicySpec, &dyn Files)>,
+    input: Option<&Source>,
+    policy: Option<&PolicySource<'_>>,
 ) -> Result<Checked> {
     let out = place.out();
     if let (false, Some(hint)) = (out.exists(), staging::unfinished(out)) {
@@ -83,9 +83,9 @@ pub async fn check_release(
     let private = input.map(|_| place.private_record(&public)).transpose()?.flatten();
     let private = private.as_ref();
     let spec = private.map(|private| PolicySpec::parse(&private.policy)).transpose()?;
-    let own = private.zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
+    let own = private.zip(spec.as_ref()).map(|(p, spec)| PolicySource { spec, files: &p.hierarchies });
     let compared = |input| {
-        let (spec, files) = policy.or(own).ok_or_else(|| {
+        let PolicySource { spec, files } = policy.copied().or(own).ok_or_else(|| {
             let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
             Error::policy(format!(
                 "the private record {} is missing, damaged or of another release; name it with --private, or give the policy with --policy{hint}",
@@ -101,10 +101,10 @@ pub async fn check_release(
     kind.check_record(&folder)?;
     let (judged, with_bytes) = match compared {
         Some(compared) => against(run, &folder, compared).await?,
-        None => kind.judge_alone(run, &folder).await?,
+        None => kind.judge_alone(run, &folder).await.map_err(of_columns)?,
     };
     let Judged { verified, classes, unique, sufficient, .. } = judged;
-    input.map_or(Ok(()), Input::still_the_same)?;
+    input.map_or(Ok(()), Source::still_the_same)?;
     if (verified.rows, classes) != (public.rows(), public.classes) {
         return Err(refused("the number of rows or classes differs from the record"));
     }
@@ -119,6 +119,12 @@ pub async fn check_release(
     }
     public.statement.iter().try_for_each(|statement| statement.check(&public))?;
     Ok(Checked { public, verified, unique, sufficient, with_input: input.is_some(), with_bytes })
+}
+
+/// Returns the error of judging a folder: a column that identifies individuals is the fault of the policy where it is
+/// released, and of the folder later.
+fn of_columns(error: Error) -> Error {
+    if error.kind() == ErrorKind::Policy { refused(error) } else { error }
 }
 
 /// Checks the record's sizes against the counts.
@@ -155,7 +161,9 @@ async fn against(
     let &Folder { out, public, models } = folder;
     input.check_lines(spec.csv())?;
     let trees = private.map_or(Ok(BTreeMap::new()), PrivateRecord::followed_trees)?;
-    let loaded = open_typed(run, input, spec, &FilesAndTrees { files, trees }, Typing::Plain).await?;
+    let loaded =
+        open_typed(run, input, &PolicySource { spec, files: &FilesAndTrees { files, trees } }, Typing::Plain)
+            .await?;
     let policy = &loaded.policy;
     private.map_or(Ok(()), |private| private.check_trees(policy))?;
     merged_trees::check_holders(&loaded.session, &loaded.table, policy, &run.stop).await?;
@@ -188,7 +196,7 @@ async fn against(
     if let Some(population) = &loaded.population {
         population.check_members(&policy.requirements, &loaded.table).await?;
     }
-    let judged = content.judge.judge(run, &loaded, written, Extent::Public).await?;
+    let judged = content.judge.judge(run, &loaded, written, Extent::Public).await.map_err(of_columns)?;
     if public.statement.as_ref().is_some_and(|statement| !statement.follows_from(policy)) {
         return Err(refused("the record's statement is not that of the policy"));
     }

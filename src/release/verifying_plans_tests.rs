@@ -7,6 +7,7 @@ use super::*;
 use crate::engine::class_key::{NAME_OF_CLASS_KEY, one_key};
 use crate::engine::watch::{has_parts_of_ours, watched};
 use crate::engine::{Resources, Run, column, counting_rules};
+use crate::input::{Input, PolicySource};
 use crate::policy::{Folder, PolicySpec};
 
 /// 200 rows of 150 people.
@@ -73,12 +74,12 @@ async fn no_plan_of_a_verification_is_ours() {
             "k = 3\nsuppression_limit = 0.5\nothers = \"drop\"\nmethod = {method}\n{unit}\n{models}\n[columns]\n{columns}"
         );
         let spec = PolicySpec::parse(&policy).unwrap();
-        let source = PolicySource { spec: &spec, text: &policy, files: &files };
+        let source = PolicySource { spec: &spec, files: &files };
         let place = Place::beside(&folder.path().join(format!("out{at}/out"))).unwrap();
         let (before, _) = watched();
         release(&run, &input, &source, &place, false).await.unwrap();
         check_release(&run, &place, None, None).await.unwrap();
-        check_release(&run, &place, Some(&input), Some((&spec, &files))).await.unwrap();
+        check_release(&run, &place, Some(&(&input).into()), Some(&source)).await.unwrap();
         let (plans, ours) = watched();
         assert_eq!(ours, Vec::<String>::new(), "{method}");
         assert!(plans > before + 5, "{method}: {} plans", plans - before);

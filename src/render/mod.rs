@@ -72,66 +72,79 @@ enum Block {
 
 impl Document {
     /// Adds a heading of level 1 or 2.
+    #[doc(hidden)]
     pub fn heading(&mut self, level: usize, text: impl Into<String>) {
         self.blocks.push(Block::Heading(level, text.into()));
     }
 
     /// Adds a paragraph.
+    #[doc(hidden)]
     pub fn paragraph(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Paragraph(text.into()));
     }
 
     /// Adds a point of a list.
+    #[doc(hidden)]
     pub fn point(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Point(text.into()));
     }
 
     /// Adds a fact: a key of at most ten letters, and what it says. It goes on with the last fact if the key is empty.
+    #[doc(hidden)]
     pub fn fact(&mut self, key: &'static str, text: impl Into<String>) {
         self.blocks.push(Block::Fact(key, text.into()));
     }
 
     /// Adds a line without a key.
+    #[doc(hidden)]
     pub fn line(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Line(text.into()));
     }
 
     /// Adds a warning, which is shown before all else.
+    #[doc(hidden)]
     pub fn warning(&mut self, weight: Weight, text: impl Into<String>) {
         self.keyed_warning(weight, "warning", text);
     }
 
     /// Adds a warning with a key of its own.
+    #[doc(hidden)]
     pub fn keyed_warning(&mut self, weight: Weight, key: &'static str, text: impl Into<String>) {
         self.blocks.push(Block::Warning(weight, key, text.into()));
     }
 
     /// Adds a note: what has to be known of the figures.
+    #[doc(hidden)]
     pub fn note(&mut self, text: impl Into<String>) {
         self.advice("note", text);
     }
 
     /// Adds advice with its key, such as `next`.
+    #[doc(hidden)]
     pub fn advice(&mut self, key: &'static str, text: impl Into<String>) {
         self.blocks.push(Block::Advice(key, text.into()));
     }
 
     /// Adds a detail, which few readers want to see.
+    #[doc(hidden)]
     pub fn detail(&mut self, key: &'static str, text: impl Into<String>) {
         self.blocks.push(Block::Detail(key, text.into()));
     }
 
     /// Adds a table.
+    #[doc(hidden)]
     pub fn table(&mut self, table: Table) {
         self.blocks.push(Block::Table(table));
     }
 
     /// Adds a picture drawn in lines of letters.
+    #[doc(hidden)]
     pub fn picture(&mut self, lines: impl Into<String>) {
         self.blocks.push(Block::Picture(lines.into()));
     }
 
     /// Adds an empty line.
+    #[doc(hidden)]
     pub fn gap(&mut self) {
         self.blocks.push(Block::Gap);
     }

@@ -32,7 +32,7 @@ use super::listed_classes::{damaged, emitted};
 use super::measure_state::{Number, Row};
 use super::one_group::{Groups, OneGroup};
 use crate::engine::into_engine;
-use crate::model::{HIERARCHY, MODELS, SensitiveColumn};
+use crate::model::{self, HIERARCHY, SensitiveColumn};
 
 /// The aggregate; see the [module](self).
 pub(super) struct ComparedOfClasses {
@@ -71,7 +71,7 @@ impl ComparedOfClasses {
             let position = literals.len() - rest.len() + 1;
             let place = Constant { function: self.name, position, name: "model" };
             let name = place.word(*name)?;
-            let row = MODELS.iter().find(|row| row.doc.name == name);
+            let row = model::all().find(|row| row.doc.name == name);
             let row = Row::Model(row.ok_or_else(|| place.refused(&"there is no such model"))?);
             let (constants, after) = after.split_at_checked(row.constants().len()).ok_or_else(damaged)?;
             let needs = row.needs().map_err(into_engine)?;

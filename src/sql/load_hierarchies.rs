@@ -35,10 +35,10 @@ fn planned(error: &Error) -> DataFusionError {
 /// use datafusion::prelude::SessionContext;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
 /// let session = SessionContext::new();
-/// datafusion_kanon::sql::register_all(&session)?;
+/// datafusion_kanon::register_all(&session)?;
 /// let table = "VALUES ('divorced', 'alone'), ('widowed', 'alone'), ('married', 'together')";
 /// let table = session.sql(table).await?.collect().await?;
-/// datafusion_kanon::sql::load_hierarchy(&session, "marital", &table)?;
+/// datafusion_kanon::load_hierarchy(&session, "marital", &table)?;
 /// let shown = session.sql("SELECT generalize('marital', 'widowed', 1) AS status").await?.to_string().await?;
 /// assert!(shown.contains("| alone  |"));
 /// # Ok(()) }
@@ -62,8 +62,8 @@ pub fn load_hierarchy(registry: &dyn FunctionRegistry, name: &str, table: &[Reco
 /// use datafusion::prelude::SessionContext;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
 /// let session = SessionContext::new();
-/// datafusion_kanon::sql::register_all(&session)?;
-/// datafusion_kanon::sql::load_hierarchy_file(&session, "marital_status", "data/papers/marital.csv")?;
+/// datafusion_kanon::register_all(&session)?;
+/// datafusion_kanon::load_hierarchy_file(&session, "marital_status", "data/papers/marital.csv")?;
 /// let sql = "SELECT generalize('marital_status', 'Single', 1) AS status";
 /// assert!(session.sql(sql).await?.to_string().await?.contains("| never married |"));
 /// # Ok(()) }

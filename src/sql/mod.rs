@@ -1,8 +1,9 @@
 //! SQL: a function for every generalizer, an aggregate for every class model and risk measure, and
 //! the optimizer rule that makes them fast.
 //!
-//! The functions come from the tables [`GENERALIZERS`], [`MODELS`](crate::model::MODELS) and
-//! [`RISKS`](crate::measure::RISKS): a new row there is a new function here. Rows whose argument is
+//! The functions come from the tables [`GENERALIZERS`](crate::generalize::GENERALIZERS),
+//! [`MODELS`](crate::model::MODELS) and [`RISKS`](crate::measure::RISKS), and from the rows that the program
+//! [registered](crate::policy::own_rows): a new row there is a new function here. Rows whose argument is
 //! a table (hierarchy files) have no function: `generalize` looks values up in tables that were
 //! loaded beforehand.
 //!
@@ -49,11 +50,11 @@ use std::sync::Arc;
 
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::registry::MemoryFunctionRegistry;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::planner::ExprPlanner;
-use datafusion::logical_expr::{DocSection, Documentation};
+use datafusion::logical_expr::{AggregateUDF, DocSection, Documentation};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -63,7 +64,8 @@ use crate::engine::class_key::key_functions;
 use crate::engine::count_classes::{self, CountClasses};
 use crate::engine::functions::canonical_float_function;
 use crate::engine::read_dictionaries::{self, ReadDictionaries};
-use crate::generalize::GENERALIZERS;
+use crate::generalize as generalizers;
+use crate::model;
 use accounted::Memory;
 use codes::takes_dictionaries;
 use compared_of_classes::ComparedOfClasses;
@@ -80,7 +82,7 @@ use refusals::Refusals;
 use reserve_aliases::ReserveAliases;
 use size_aggregate::reads_least_size_only;
 use table::TableFunctions;
-use udaf::aggregates;
+use udaf::{ClassAggregate, aggregates};
 use udf::GeneralizeFunction;
 
 /// Registers all functions. Repeated calls replace the functions by themselves; loaded hierarchies
@@ -89,7 +91,7 @@ use udf::GeneralizeFunction;
 /// ```
 /// use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 /// let mut registry = MemoryFunctionRegistry::new();
-/// datafusion_kanon::sql::register_functions(&mut registry)?;
+/// datafusion_kanon::register_functions(&mut registry)?;
 /// assert!(registry.udf("generalize_date").is_ok() && registry.udaf("k_anonymity").is_ok());
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// ```
@@ -102,7 +104,12 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 
 /// Registers all functions; the measures account for their states in this memory.
 fn register_accounted(registry: &mut dyn FunctionRegistry, memory: &Memory) -> Result<()> {
-    for function in GENERALIZERS.iter().filter_map(GeneralizeFunction::new) {
+    check_own_names(|name| {
+        let aggregate = registry.udaf(name);
+        let is_other = aggregate.is_ok_and(|function| !is_measure_function(&function));
+        is_other || registry.udf(name).is_ok() || registry.udwf(name).is_ok()
+    })?;
+    for function in generalizers::all().filter_map(GeneralizeFunction::new) {
         registry.register_udf(Arc::new(function.of_codes().into()))?;
         registry.register_udf(Arc::new(function.into()))?;
     }
@@ -129,6 +136,21 @@ fn register_accounted(registry: &mut dyn FunctionRegistry, memory: &Memory) -> R
     Ok(())
 }
 
+/// Checks that no model of the program's own has the name of a function that is no measure, such as
+/// `count`: a query would call the one and mean the other.
+fn check_own_names(is_taken: impl Fn(&str) -> bool) -> Result<()> {
+    match model::own().iter().map(|row| row.doc.name).find(|name| is_taken(name)) {
+        None => Ok(()),
+        Some(name) => Err(DataFusionError::Plan(format!(
+            "the session has a function `{name}`; give the model another name"
+        ))),
+    }
+}
+
+fn is_measure_function(function: &AggregateUDF) -> bool {
+    function.inner().downcast_ref::<ClassAggregate>().is_some()
+}
+
 /// Adds everything of this crate to a session's SQL: functions, optimizer rules and options.
 /// Repeated calls change nothing. The first call drops the session's prepared statements. A table
 /// function of the session keeps its name if this crate has one of the same name.
@@ -151,7 +173,7 @@ fn register_accounted(registry: &mut dyn FunctionRegistry, memory: &Memory) -> R
 /// use datafusion::prelude::SessionContext;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
 /// let session = SessionContext::new();
-/// datafusion_kanon::sql::register_all(&session)?;
+/// datafusion_kanon::register_all(&session)?;
 /// let sql = "SELECT k_anonymity(age, zip) AS k FROM (VALUES (39, '02139'), (39, '02139')) AS t (age, zip)";
 /// assert!(session.sql(sql).await?.to_string().await?.contains("| 2 |"));
 /// # Ok(()) }
@@ -200,7 +222,7 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
 /// use datafusion::prelude::SessionContext;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
 /// let builder = SessionStateBuilder::new().with_default_features();
-/// let session = SessionContext::new_with_state(datafusion_kanon::sql::configure(builder)?.build());
+/// let session = SessionContext::new_with_state(datafusion_kanon::configure(builder)?.build());
 /// session.sql("SET kanon.rewrite_measures = false").await?;
 /// let k = session.sql("SELECT k_anonymity(age) AS k FROM (VALUES (39), (39)) AS t (age)").await?;
 /// assert!(k.to_string().await?.contains("| 2 |"));
@@ -217,6 +239,15 @@ pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder
         functions.register_udf(Arc::clone(function))?;
     }
     register_functions(&mut functions)?;
+    let scalar = builder.scalar_functions().iter().flatten();
+    let mut taken: BTreeSet<String> = scalar.map(|function| function.name().to_owned()).collect();
+    let aggregates = builder.aggregate_functions().iter().flatten();
+    let others = aggregates.filter(|function| !is_measure_function(function));
+    for function in others {
+        taken.extend(function.aliases().iter().cloned().chain([function.name().to_owned()]));
+    }
+    taken.extend(builder.window_functions().iter().flatten().map(|function| function.name().to_owned()));
+    check_own_names(|name| taken.contains(name))?;
     for name in functions.udfs() {
         let known = builder.scalar_functions().get_or_insert_default();
         if !known.iter().any(|function| function.name() == name) {
@@ -306,6 +337,7 @@ fn documentation(syntax: &str, summary: &str, paper: Option<&str>, example: &str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generalize::GENERALIZERS;
     use crate::measure::RISKS;
     use crate::model::MODELS;
 

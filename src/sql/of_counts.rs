@@ -19,9 +19,9 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 use super::by_name::told_apart_by_name;
 use super::measure_state::Row;
 use crate::engine::into_engine;
-use crate::model::{Class, MODELS, Needs, ValueCount};
+use crate::model::{self, Class, Needs, ValueCount};
 
-/// A row of [`MODELS`] as a function of counts.
+/// A [model](crate::model::all) as a function of counts.
 pub(super) struct OfCounts {
     row: Row,
     name: String,
@@ -35,7 +35,7 @@ pub(super) struct OfCounts {
 /// When a model cannot be made with every parameter 1.
 pub(super) fn functions_of_counts() -> Result<Vec<OfCounts>> {
     let mut all = Vec::new();
-    for row in MODELS.iter().map(Row::Model) {
+    for row in model::all().map(Row::Model) {
         if row.needs().map_err(into_engine)? == Needs::SensitiveCounts {
             let signature = Signature::user_defined(Volatility::Immutable);
             let name = format!("{}_of_counts", row.doc().name);
@@ -164,7 +164,7 @@ mod tests {
                 *first = *most;
             }
             let (mut seen, all, extremes) = (0, of(&counts), of(&extremes));
-            for row in MODELS {
+            for row in model::MODELS {
                 let model: Box<dyn ClassModel> = reached_by(row, &[]).unwrap();
                 if model.reads_extremes_only() {
                     let [whole, extremes] = [&all, &extremes].map(|all| model.value(&Class::of_values(size, all)));

@@ -30,6 +30,7 @@ pub struct KanonOptions {
 
 /// What the columns of CSV files are in `FROM 'file'` and in external tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CsvTypes {
     /// Whole or fractional numbers, days or moments, if all cells are.
     Infer,

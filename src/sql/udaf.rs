@@ -43,9 +43,9 @@ use super::size_aggregate::OfSizes;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
 use crate::measure::RISKS;
-use crate::model::{Counted, HIERARCHY, MODELS, Needs, ReadFacts, SensitiveColumn};
+use crate::model::{self, Counted, HIERARCHY, Needs, ReadFacts, SensitiveColumn};
 
-/// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
+/// A row of the [models](crate::model::all) or of [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
     row: Row,
     looks: CountedColumns,
@@ -83,7 +83,7 @@ pub(super) fn aggregates(
     memory: &Memory,
 ) -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
     let (mut all, mut of_sizes) = (Vec::new(), Vec::new());
-    for row in MODELS.iter().map(Row::Model).chain(RISKS.iter().map(Row::Risk)) {
+    for row in model::all().map(Row::Model).chain(RISKS.iter().map(Row::Risk)) {
         let needs = row.needs().map_err(into_engine)?;
         // A population is a table of its own: such models have table functions.
         if needs == Needs::Population {

@@ -271,7 +271,7 @@ impl GroupTables<'_> {
         let class = Class::of_values(size, values);
         for (requirement, reached) in self.requirements.iter().zip(reached) {
             let value = requirement.model.value(&class);
-            if !requirement.model.holds(value) {
+            if !requirement.holds(size, value) {
                 return Err(refused(&format!("a group fails {}", requirement.text())));
             }
             *reached = requirement.model.reached(&mut reached.iter().copied().chain([value]));

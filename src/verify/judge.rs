@@ -230,7 +230,7 @@ impl<'a> Judge<'a> {
             })
             .collect();
         let holds = (self.requirements.iter().zip(&quantities))
-            .all(|(requirement, value)| value.is_none_or(|value| requirement.model.holds(value)));
+            .all(|(requirement, value)| value.is_none_or(|value| requirement.holds(size, value)));
         if class.no_label {
             self.wrong.no_label += 1;
         }

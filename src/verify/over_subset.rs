@@ -65,7 +65,7 @@ impl ReleasedRows<'_> {
             let (model, mut worst, mut all_hold) = (&requirement.model, None, true);
             let mut see = |class: &SeenClass<'_>| {
                 let value = model.value(&class.of_column(looks_at));
-                all_hold &= model.holds(value);
+                all_hold &= requirement.holds(class.size, value);
                 worst = model.reached(&mut worst.into_iter().chain([value]));
             };
             self.for_each_class(labels, &mut see).await?;

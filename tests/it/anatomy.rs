@@ -11,10 +11,10 @@ use arrow::compute::{concat_batches, take};
 use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::release::publish::record::{
+use datafusion_kanon::internals::release::publish::record::{
     ColumnRecord, FOLDERS, FileRecord, PublicRecord, RecodingRecord,
 };
-use datafusion_kanon::release::publish::write;
+use datafusion_kanon::internals::release::publish::write;
 use siphasher::sip::SipHasher13;
 
 use crate::command::Place;
@@ -69,7 +69,9 @@ fn numbers(rows: &RecordBatch, name: &str) -> Vec<i64> {
 fn keys(rows: &RecordBatch, names: &[&str]) -> Vec<Vec<u8>> {
     let columns: Vec<ArrayRef> = names
         .iter()
-        .map(|name| datafusion_kanon::engine::functions::canonical(rows.column_by_name(name).unwrap()))
+        .map(|name| {
+            datafusion_kanon::internals::engine::functions::canonical(rows.column_by_name(name).unwrap())
+        })
         .collect();
     let fields = columns.iter().map(|one| arrow::row::SortField::new(one.data_type().clone())).collect();
     let keys = arrow::row::RowConverter::new(fields).unwrap().convert_columns(&columns).unwrap();

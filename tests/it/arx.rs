@@ -17,14 +17,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
-use datafusion_kanon::class::{ClassTable, Classes, EvaluatedNode, Scratch};
-use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::measure::LOSSES;
-use datafusion_kanon::method::Outcome;
-use datafusion_kanon::method::lattice::Found;
-use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity, make};
-use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
-use datafusion_kanon::release;
+use datafusion_kanon::internals::class::{ClassTable, Classes, EvaluatedNode, Scratch};
+use datafusion_kanon::internals::decimal::Decimal;
+use datafusion_kanon::internals::measure::LOSSES;
+use datafusion_kanon::internals::method::Outcome;
+use datafusion_kanon::internals::method::lattice::Found;
+use datafusion_kanon::internals::model::{Requirement, k_anonymity::KAnonymity, make};
+use datafusion_kanon::internals::policy::{Folder, Policy, PolicySpec};
+use datafusion_kanon::internals::release;
 use serde::Deserialize;
 
 use crate::shared::{self, Opened, found};

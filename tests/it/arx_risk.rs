@@ -11,14 +11,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use datafusion_kanon::class::EvaluatedNode;
-use datafusion_kanon::generalize::Ends;
-use datafusion_kanon::measure::{LossMeasure, granularity::Granularity};
-use datafusion_kanon::method::Problem;
-use datafusion_kanon::method::lattice::Lattice;
-use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::policy::Folder;
-use datafusion_kanon::progress::{CancelToken, Silent};
+use datafusion_kanon::internals::class::EvaluatedNode;
+use datafusion_kanon::internals::generalize::Ends;
+use datafusion_kanon::internals::measure::{LossMeasure, granularity::Granularity};
+use datafusion_kanon::internals::method::Problem;
+use datafusion_kanon::internals::method::lattice::Lattice;
+use datafusion_kanon::internals::method::lattice::exhaustive::for_every_node;
+use datafusion_kanon::internals::policy::Folder;
+use datafusion_kanon::internals::progress::{CancelToken, Silent};
 use serde::Deserialize;
 use tempfile::TempDir;
 

@@ -21,13 +21,13 @@ use arrow::array::{
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
-use datafusion_kanon::class::{EvaluatedNode, Unlimited};
-use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::generalize::{GENERALIZERS, GeneralizerRow, Value as Cell};
-use datafusion_kanon::input::{Input, PolicySource, open};
-use datafusion_kanon::parameter::{Kind, Setting, TextTable};
-use datafusion_kanon::policy::{Folder, PolicySpec};
-use datafusion_kanon::release::{self, profile_classes, release, search};
+use datafusion_kanon::internals::class::{EvaluatedNode, Unlimited};
+use datafusion_kanon::internals::engine::{Resources, Run};
+use datafusion_kanon::internals::generalize::{GENERALIZERS, GeneralizerRow, Value as Cell};
+use datafusion_kanon::internals::input::{Input, PolicySource, open};
+use datafusion_kanon::internals::parameter::{Kind, Setting, TextTable};
+use datafusion_kanon::internals::policy::{Folder, PolicySpec};
+use datafusion_kanon::internals::release::{self, profile_classes, release, search};
 use serde_json::Value;
 
 use crate::command::{Place, Ran, read, table, texts};
@@ -628,7 +628,7 @@ fn debug_shows_no_cell() {
     };
     runtime.block_on(async {
         let input = Input::find(place.path("in.parquet").to_str().unwrap()).unwrap();
-        let loaded = open(&run, &input, &said, &folder).await.unwrap();
+        let loaded = open(&run, &input, &PolicySource { spec: &said, files: &folder }).await.unwrap();
         let classes = profile_classes(&run, &loaded).await.unwrap();
         shown(&said, "PolicySpec");
         shown(&loaded.policy, "Policy");
@@ -644,7 +644,7 @@ fn debug_shows_no_cell() {
             "EvaluatedNode",
         );
         shown(&Unlimited, "Unlimited");
-        let source = PolicySource { spec: &said, text: POLICY, files: &folder };
+        let source = PolicySource { spec: &said, files: &folder };
         let released =
             release(&run, &input, &source, &release::Place::beside(&place.path("out")).unwrap(), false)
                 .await

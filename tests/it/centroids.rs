@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, Float64Array};
 use arrow::datatypes::{DataType, Date32Type, Float64Type};
 use arrow::record_batch::RecordBatch;
-use datafusion_kanon::generalize::Centroid;
-use datafusion_kanon::release::publish::record::{CentroidColumn, RecodingRecord};
+use datafusion_kanon::internals::generalize::Centroid;
+use datafusion_kanon::internals::release::publish::record::{CentroidColumn, RecodingRecord};
 
 use crate::command::Place;
 use crate::mutants::Must::{self, Pass, Refuse};

@@ -19,7 +19,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, TimeUnit};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use datafusion_kanon::generalize::Descriptor;
+use datafusion_kanon::internals::generalize::Descriptor;
 use serde_json::Value;
 
 use crate::command::{Place, program, table, texts};

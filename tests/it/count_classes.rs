@@ -50,7 +50,7 @@ fn session(threads: usize, pool: Arc<dyn MemoryPool>) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(threads).with_batch_size(1000);
     config.options_mut().execution.sort_spill_reservation_bytes = 1000;
     let builder = SessionStateBuilder::new().with_default_features().with_runtime_env(runtime);
-    let builder = datafusion_kanon::sql::configure(builder.with_config(config)).unwrap();
+    let builder = datafusion_kanon::internals::sql::configure(builder.with_config(config)).unwrap();
     SessionContext::new_with_state(builder.build())
 }
 

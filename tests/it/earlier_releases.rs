@@ -3,8 +3,8 @@
 use std::fs;
 
 use datafusion::parquet::basic::Compression;
-use datafusion_kanon::release::publish::record::{FORMAT, RECORD};
-use datafusion_kanon::release::publish::write;
+use datafusion_kanon::internals::release::publish::record::{FORMAT, RECORD};
+use datafusion_kanon::internals::release::publish::write;
 
 use crate::command::Place;
 use crate::house::root;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use datafusion_kanon::error::{Error, Kind};
+use datafusion_kanon::internals::error::{Error, ErrorKind};
 
 use crate::house::root;
 use random::Random;
@@ -44,7 +44,7 @@ trait Target: Send {
 
 /// An error must be the user's and show no cell; what `said` holds is no cell.
 fn blameless(error: &Error, said: &str) -> Result<(), String> {
-    if error.kind() == Kind::Internal {
+    if error.kind() == ErrorKind::Internal {
         return Err(format!("an internal error: {error}"));
     }
     shows_no_cell(&error.to_string(), said)

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arrow::array::{
     ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
 };
-use datafusion_kanon::release::publish::record::PublicRecord;
+use datafusion_kanon::internals::release::publish::record::PublicRecord;
 
 use crate::command::{Place, table, texts};
 

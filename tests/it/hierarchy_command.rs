@@ -11,10 +11,10 @@ use arrow::array::{
 };
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::DataType;
-use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::generalize::{Generalizer, Value, apply};
-use datafusion_kanon::input::{Input, open};
-use datafusion_kanon::policy::{Folder, PolicySpec};
+use datafusion_kanon::internals::engine::{Resources, Run};
+use datafusion_kanon::internals::generalize::{Generalizer, Value, apply};
+use datafusion_kanon::internals::input::{Input, PolicySource, open};
+use datafusion_kanon::internals::policy::{Folder, PolicySpec};
 
 use crate::command::{Place, table, texts};
 
@@ -81,7 +81,8 @@ async fn labels(place: &Place, input: &str, column: &str, hierarchy: &str) -> Ve
     let resources = Resources { threads: 1, ..Resources::default_of_machine() };
     let input = Input::find(place.path(input).to_str().unwrap()).unwrap();
     let run = Run { resources, ..Run::default() };
-    let loaded = open(&run, &input, &spec, &Folder(place.path(""))).await.unwrap();
+    let loaded =
+        open(&run, &input, &PolicySource { spec: &spec, files: &Folder(place.path("")) }).await.unwrap();
     let values = loaded.table.select_columns(&[column]).unwrap().collect().await.unwrap();
     let values = Arc::clone(concat_batches(&values[0].schema(), &values).unwrap().column(0));
     let hierarchy = &loaded.policy.quasi[0].hierarchy;

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::generalize::Ends;
-use datafusion_kanon::input::{Input, open};
-use datafusion_kanon::method::Problem;
-use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::lattice::{Effort, Lattice, Options};
-use datafusion_kanon::policy::{Folder, PolicySpec};
-use datafusion_kanon::progress::{CancelToken, Silent};
-use datafusion_kanon::release::profile_classes;
-use datafusion_kanon::release::publish::record::{PublicRecord, recorded};
+use datafusion_kanon::internals::engine::{Resources, Run};
+use datafusion_kanon::internals::generalize::Ends;
+use datafusion_kanon::internals::input::{Input, PolicySource, open};
+use datafusion_kanon::internals::method::Problem;
+use datafusion_kanon::internals::method::lattice::exhaustive::for_every_node;
+use datafusion_kanon::internals::method::lattice::{Effort, Lattice, Options};
+use datafusion_kanon::internals::policy::{Folder, PolicySpec};
+use datafusion_kanon::internals::progress::{CancelToken, Silent};
+use datafusion_kanon::internals::release::profile_classes;
+use datafusion_kanon::internals::release::publish::record::{PublicRecord, recorded};
 use serde_json::Value;
 
 use crate::command::{Place, table};
@@ -333,14 +333,15 @@ async fn nodes_are_what_count_distinct_says() {
         let path = place.path("in.parquet");
         let input = Input::find(path.to_str().unwrap()).unwrap();
         let said = PolicySpec::parse(RANDOM_POLICY).unwrap();
-        let loaded = open(&run, &input, &said, &Folder(".".into())).await.unwrap();
+        let loaded =
+            open(&run, &input, &PolicySource { spec: &said, files: &Folder(".".into()) }).await.unwrap();
         let Ok(classes) = profile_classes(&run, &loaded).await else { continue };
         let policy = &loaded.policy;
         let options = Options { effort: Some(Effort::Nodes(1)), ..policy.options(1) };
         let problem = Problem {
             table: &classes,
             requirements: &policy.requirements,
-            objective: policy.spec.objective,
+            objective: policy.spec.objective(),
             ends: Ends::Values,
             limit: u64::MAX,
             threads: 1,
@@ -359,7 +360,7 @@ async fn nodes_are_what_count_distinct_says() {
         })
         .unwrap();
         let session = SessionContext::new();
-        datafusion_kanon::sql::register_all(&session).unwrap();
+        datafusion_kanon::internals::sql::register_all(&session).unwrap();
         session.register_parquet("t", path.to_str().unwrap(), ParquetReadOptions::default()).await.unwrap();
         let mut anonymous = BTreeSet::new();
         for (levels, suppressed_rows, suppressed_people, min_class, kept_classes) in &nodes {
@@ -391,7 +392,7 @@ async fn nodes_are_what_count_distinct_says() {
                 (cell(0), cell(1), cell(2), cell(3)),
                 "seed {seed} at {levels:?}"
             );
-            let limit = policy.spec.suppression_limit.floor_of(classes.total_individuals());
+            let limit = policy.spec.suppression_limit().floor_of(classes.total_individuals());
             if *suppressed_people <= limit {
                 anonymous.insert(levels.clone());
             }

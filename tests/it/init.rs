@@ -13,7 +13,7 @@ use arrow::array::{
     StringArray, TimestampMicrosecondArray, UInt8Array,
 };
 use arrow::datatypes::Int32Type;
-use datafusion_kanon::policy::{Folder, PolicySpec};
+use datafusion_kanon::internals::policy::{Folder, PolicySpec};
 
 use crate::command::{Place, table};
 use crate::house::root;

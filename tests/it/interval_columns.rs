@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Date32Array};
 use arrow::datatypes::{DataType, Date32Type};
 use arrow::record_batch::RecordBatch;
-use datafusion_kanon::release::publish::record::{FileRecord, PublicRecord};
-use datafusion_kanon::release::publish::write;
+use datafusion_kanon::internals::release::publish::record::{FileRecord, PublicRecord};
+use datafusion_kanon::internals::release::publish::write;
 
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
@@ -137,8 +137,10 @@ fn forge(lab: &Lab, rows: &RecordBatch) {
         let one = columns.remove(at);
         for part in ["missing", "to", "from"] {
             let name = format!("{name}_{part}");
-            columns
-                .insert(at, datafusion_kanon::release::publish::record::ColumnRecord { name, ..one.clone() });
+            columns.insert(
+                at,
+                datafusion_kanon::internals::release::publish::record::ColumnRecord { name, ..one.clone() },
+            );
         }
     }
     write_parquet(&lab.out().join(PART), &ordered(rows, &like), as_kanon_writes(&FOOTER, write::CREATED_BY));
@@ -256,7 +258,8 @@ fn records_that_contradict_their_columns() {
         (
             "labels",
             |record| {
-                regions(record).columns[2].shows = datafusion_kanon::release::publish::record::Regions::Labels
+                regions(record).columns[2].shows =
+                    datafusion_kanon::internals::release::publish::record::Regions::Labels
             },
             OTHER,
         ),

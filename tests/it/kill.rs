@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use datafusion_kanon::release::publish::record::{FileRecord, RECORD};
+use datafusion_kanon::internals::release::publish::record::{FileRecord, RECORD};
 
 use crate::releases::{Lab, OUT, PART, POLICY, Ran, Random, people, record, seal};
 

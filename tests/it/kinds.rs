@@ -8,11 +8,11 @@ use std::fs;
 
 use arrow::record_batch::RecordBatch;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
-use datafusion_kanon::method::{METHODS, ReleaseKind};
-use datafusion_kanon::release::publish::record::{
+use datafusion_kanon::internals::method::{METHODS, ReleaseKind};
+use datafusion_kanon::internals::release::publish::record::{
     FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord,
 };
-use datafusion_kanon::release::publish::write;
+use datafusion_kanon::internals::release::publish::write;
 
 use crate::command::Place;
 use crate::releases::{as_kanon_writes, picked, read_parquet, write_parquet};
@@ -156,7 +156,7 @@ fn the_commands_that_read_releases_answer() {
         let query = "SELECT count(*) AS rows FROM anonymize('in.csv', 'policy.toml')";
         let queried = place.run_on("sql --format json -c", Some(query), "");
         if kind == ReleaseKind::Groups {
-            queried.exit(2).says("makes two tables, and a query returns one");
+            queried.exit(2).says("makes two tables, and one is returned here");
         } else {
             assert_eq!(queried.exit(0).json(), serde_json::json!([{ "rows": PEOPLE }]), "{kind:?}");
         }

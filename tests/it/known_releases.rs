@@ -13,7 +13,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use arrow::record_batch::RecordBatch;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use datafusion_kanon::known::{Input, KNOWN, KnownRow, OTHER, find};
+use datafusion_kanon::internals::known::{Input, KNOWN, KnownRow, OTHER, find};
 
 use crate::command::{Place, table, texts};
 use crate::house::root;

@@ -9,11 +9,11 @@ use arrow::array::{
     TimestampMillisecondArray, UInt8Array,
 };
 use arrow::datatypes::DataType;
-use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::clip::Clip;
-use datafusion_kanon::generalize::{GENERALIZERS, GeneralizerRow, Hierarchy, Value, apply};
-use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, ValueCount};
-use datafusion_kanon::parameter::{Absent, Kind, Parameter, Setting, TextTable};
+use datafusion_kanon::internals::decimal::Decimal;
+use datafusion_kanon::internals::generalize::clip::Clip;
+use datafusion_kanon::internals::generalize::{GENERALIZERS, GeneralizerRow, Hierarchy, Value, apply};
+use datafusion_kanon::internals::model::{Class, Counted, Distribution, MODELS, Merge, ValueCount};
+use datafusion_kanon::internals::parameter::{Absent, Kind, Parameter, Setting, TextTable};
 use proptest::prelude::*;
 
 fn decimal(text: &str) -> Decimal {

@@ -10,11 +10,11 @@ use arrow::array::{
     ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
     UInt8Array,
 };
-use datafusion_kanon::input::{Input, PolicySource};
-use datafusion_kanon::linkage::{Attack, Linked, link};
-use datafusion_kanon::policy::{CsvOptions, Folder, PolicySpec};
-use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
-use datafusion_kanon::release::{self, release};
+use datafusion_kanon::internals::input::{Input, PolicySource};
+use datafusion_kanon::internals::linkage::{Attack, Linked, link};
+use datafusion_kanon::internals::policy::{CsvOptions, Folder, PolicySpec};
+use datafusion_kanon::internals::release::publish::record::{PublicRecord, RECORD};
+use datafusion_kanon::internals::release::{self, release};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -630,7 +630,7 @@ proptest! {
         place.write("file.csv", FILE[..4].iter().map(|(value, label)| format!("{value},{label}\n")).collect::<String>());
         let text = format!("k = {k}\nsuppression_limit = 0.{limit}\n{ROLES}");
         let said = PolicySpec::parse(&text).unwrap();
-        let source = PolicySource { spec: &said, text: &text, files: &Folder(place.path("")) };
+        let source = PolicySource { spec: &said, files: &Folder(place.path("")) };
         let input = Input::find(place.path("b.parquet").to_str().unwrap()).unwrap();
         let out = release::Place::beside(&place.path("out")).unwrap();
         let released = with_run(async |run| release(run, &input, &source, &out, false).await);

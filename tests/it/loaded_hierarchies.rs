@@ -14,7 +14,7 @@ use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
-use datafusion_kanon::sql::{
+use datafusion_kanon::internals::sql::{
     configure, load_hierarchy, load_hierarchy_file, register_all, register_functions,
 };
 

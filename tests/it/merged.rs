@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use datafusion_kanon::method::{MethodSpec, ReleaseKind, variants};
+use datafusion_kanon::internals::method::{MethodSpec, ReleaseKind, variants};
 use serde_json::Value;
 
 use crate::command::{self, Place, Ran, read};

@@ -14,11 +14,11 @@ use arrow::array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch,
 use arrow::compute::{cast, take_record_batch};
 use arrow::datatypes::{DataType, Schema};
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::error::{Error, Kind};
-use datafusion_kanon::input::{Input, PolicySource};
-use datafusion_kanon::policy::PolicySpec;
-use datafusion_kanon::release::publish::record::RecodingRecord;
-use datafusion_kanon::release::{self, Released, release};
+use datafusion_kanon::internals::error::{Error, ErrorKind};
+use datafusion_kanon::internals::input::{Input, PolicySource};
+use datafusion_kanon::internals::policy::PolicySpec;
+use datafusion_kanon::internals::release::publish::record::RecodingRecord;
+use datafusion_kanon::internals::release::{self, Released, release};
 
 use crate::command::{Place, table, texts};
 use crate::fuzz::random::Random;
@@ -115,7 +115,7 @@ impl Policy {
 fn released(place: &Place, name: &str, policy: &str) -> Result<(BTreeMap<String, Vec<u8>>, Released), Error> {
     let said = PolicySpec::parse(policy).unwrap();
     let input = Input::find(place.path(name).to_str().unwrap())?;
-    let source = PolicySource { spec: &said, text: policy, files: &BTreeMap::new() };
+    let source = PolicySource { spec: &said, files: &BTreeMap::new() };
     let out = release::Place::beside(&place.path("out")).unwrap();
     let done = with_run(async |run| release(run, &input, &source, &out, false).await);
     let done = done.map(|told| (place.files("out"), told));
@@ -256,7 +256,7 @@ fn case(seed: u64, seen: &mut Seen) {
     let base = released(&place, "in.parquet", &free);
     let kind = base.as_ref().err().map(Error::kind);
     assert!(
-        matches!(kind, None | Some(Kind::Unmet | Kind::Data | Kind::Policy)),
+        matches!(kind, None | Some(ErrorKind::Unmet | ErrorKind::Data | ErrorKind::Policy)),
         "{}: {:?}",
         told("the base"),
         base.err()

@@ -9,8 +9,8 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_kanon::model::{ClassModel, MODELS, ModelRow, Needs};
-use datafusion_kanon::parameter::Kind;
+use datafusion_kanon::internals::model::{ClassModel, MODELS, ModelRow, Needs};
+use datafusion_kanon::internals::parameter::Kind;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -74,10 +74,9 @@ async fn numbers(session: &SessionContext, sql: &str) -> Vec<Option<f64>> {
 }
 
 fn model_of(row: &ModelRow) -> Box<dyn ClassModel> {
-    let given = row
-        .parameters
-        .iter()
-        .map(|parameter| (parameter.name.to_owned(), datafusion_kanon::decimal::Decimal::integer(1).into()));
+    let given = row.parameters.iter().map(|parameter| {
+        (parameter.name.to_owned(), datafusion_kanon::internals::decimal::Decimal::integer(1).into())
+    });
     row.with(&given.collect::<Vec<_>>()).unwrap()
 }
 
@@ -110,7 +109,7 @@ async fn session_of(people: bool) -> SessionContext {
         "SELECT sample, class, row_number() OVER () AS who, value FROM visits"
     };
     let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     session.register_batch("visits", visits()).unwrap();
     let pairs = format!(
         "CREATE TABLE pairs AS SELECT sample, coalesce(class, -1) AS class, who, value, {people} AS people FROM ({pairs})"

@@ -11,19 +11,19 @@ use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Float64Array, LargeStr
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Date32Type, Field, Float64Type, Schema};
 use arrow::record_batch::RecordBatch;
-use datafusion_kanon::class::{Budget, EvaluatedNode, Unlimited};
-use datafusion_kanon::engine::{self, Resources, Run};
-use datafusion_kanon::input::{Input, open};
-use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
-use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, PolicySpec};
-use datafusion_kanon::release::apply::{ClassKeys, ClassNumbers};
-use datafusion_kanon::release::kind::classes::{KeptClasses, labelled};
-use datafusion_kanon::release::kind::levels;
-use datafusion_kanon::release::kind::ordered_rows::ordered_rows;
-use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
-use datafusion_kanon::release::publish::write;
-use datafusion_kanon::release::{apply, profile_classes};
-use datafusion_kanon::verify::{self, Expected};
+use datafusion_kanon::internals::class::{Budget, EvaluatedNode, Unlimited};
+use datafusion_kanon::internals::engine::{self, Resources, Run};
+use datafusion_kanon::internals::input::{Input, PolicySource, open};
+use datafusion_kanon::internals::model::{Requirement, k_anonymity::KAnonymity};
+use datafusion_kanon::internals::policy::{CsvOptions, CsvType, Folder, PolicySpec};
+use datafusion_kanon::internals::release::apply::{ClassKeys, ClassNumbers};
+use datafusion_kanon::internals::release::kind::classes::{KeptClasses, labelled};
+use datafusion_kanon::internals::release::kind::levels;
+use datafusion_kanon::internals::release::kind::ordered_rows::ordered_rows;
+use datafusion_kanon::internals::release::publish::record::{PublicRecord, RECORD};
+use datafusion_kanon::internals::release::publish::write;
+use datafusion_kanon::internals::release::{apply, profile_classes};
+use datafusion_kanon::internals::verify::{self, Expected};
 
 use crate::releases::{
     FOOTER, Lab, MARITAL, OUT, PART, POLICY, SUPPRESSED, as_kanon_writes, classes, edited, forge, levels,
@@ -608,7 +608,7 @@ fn files_that_came_or_went() {
         let sizes = classes(&rows.rows, record);
         let sizes = (0..=26).map(|class| 2 * sizes.iter().filter(|c| **c == class).count() as u64);
         let sizes = sizes.filter(|size| *size > 0).collect();
-        record.risk = datafusion_kanon::release::risks(&sizes).unwrap();
+        record.risk = datafusion_kanon::internals::release::risks(&sizes).unwrap();
         record.models[0].reached = Some(10.0);
     });
     verify(lab, "one file listed twice", numbers, numbers);
@@ -921,7 +921,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let run = Run { resources, ..Run::default() };
     let input = Input::find(lab.path("people.parquet").to_str().unwrap()).unwrap();
     let files = Folder(lab.path(""));
-    let loaded = open(&run, &input, &said, &files).await.unwrap();
+    let loaded = open(&run, &input, &PolicySource { spec: &said, files: &files }).await.unwrap();
     let (policy, table) = (&loaded.policy, profile_classes(&run, &loaded).await.unwrap());
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
@@ -1033,9 +1033,9 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             preferences: Vec::new(),
             population: None,
             individual: policy.individual().map(str::to_owned),
-            suppression_limit: Some(policy.spec.suppression_limit),
+            suppression_limit: Some(policy.spec.suppression_limit()),
         };
-        let again = open(&run, &input, &said, &files).await.unwrap();
+        let again = open(&run, &input, &PolicySource { spec: &said, files: &files }).await.unwrap();
         let verified = verify::verify(&again.session, found, Some(again.table), &expected, &run.stop).await;
         match (must, verified) {
             (Pass, verified) => {

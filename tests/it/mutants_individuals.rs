@@ -6,8 +6,8 @@
 use std::fs;
 
 use arrow::compute::concat_batches;
-use datafusion_kanon::release::publish::record::{PublicRecord, recorded};
-use datafusion_kanon::verify::homogeneous::Homogeneous;
+use datafusion_kanon::internals::release::publish::record::{PublicRecord, recorded};
+use datafusion_kanon::internals::verify::homogeneous::Homogeneous;
 
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;

@@ -9,8 +9,8 @@ use std::fs;
 use arrow::array::{AsArray, StringArray};
 use arrow::datatypes::Date32Type;
 use arrow::record_batch::RecordBatch;
-use datafusion_kanon::release::publish::record::{ModelRecord, PublicRecord};
-use datafusion_kanon::release::publish::write;
+use datafusion_kanon::internals::release::publish::record::{ModelRecord, PublicRecord};
+use datafusion_kanon::internals::release::publish::write;
 
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::{Rows, verify};

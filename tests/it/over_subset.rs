@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrow::array::{AsArray, Int32Array, StringArray};
 use arrow::datatypes::Int32Type;
 use arrow::record_batch::RecordBatch;
-use datafusion_kanon::release::publish::record::PublicRecord;
-use datafusion_kanon::release::publish::write;
+use datafusion_kanon::internals::release::publish::record::PublicRecord;
+use datafusion_kanon::internals::release::publish::write;
 use serde_json::Value;
 
 use crate::command::Place;

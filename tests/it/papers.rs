@@ -13,15 +13,15 @@ use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use datafusion_kanon::class::{Budget, ClassSizes, Unlimited};
-use datafusion_kanon::input::{Input, PolicySource};
-use datafusion_kanon::method::Recoding;
-use datafusion_kanon::model::k_anonymity::KAnonymity;
-use datafusion_kanon::model::l_diversity::LDiversity;
-use datafusion_kanon::model::{Quantity, Requirement};
-use datafusion_kanon::policy::{Folder, PolicySpec};
-use datafusion_kanon::release::{self};
-use datafusion_kanon::verify::groups::GroupTables;
+use datafusion_kanon::internals::class::{Budget, ClassSizes, Unlimited};
+use datafusion_kanon::internals::input::{Input, PolicySource};
+use datafusion_kanon::internals::method::Recoding;
+use datafusion_kanon::internals::model::k_anonymity::KAnonymity;
+use datafusion_kanon::internals::model::l_diversity::LDiversity;
+use datafusion_kanon::internals::model::{Quantity, Requirement};
+use datafusion_kanon::internals::policy::{Folder, PolicySpec};
+use datafusion_kanon::internals::release::{self};
+use datafusion_kanon::internals::verify::groups::GroupTables;
 
 use crate::shared::{self, Node, Opened};
 
@@ -217,7 +217,7 @@ fn de_capitani_di_vimercati_2023_patients_released() {
         let input = Input::find(papers().join("patients.csv").to_str().unwrap()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let out = release::Place::beside(&folder.path().join("out")).unwrap();
-        let source = PolicySource { spec: &said, text: &text, files: &Folder(papers()) };
+        let source = PolicySource { spec: &said, files: &Folder(papers()) };
         let released =
             shared::with_run(async |run| release::release(run, &input, &source, &out, false).await);
         let released = released.unwrap();
@@ -330,7 +330,8 @@ fn de_capitani_di_vimercati_2023_anatomy() {
     ];
     let judged = |l: u64| {
         shared::with_run(async |run| {
-            let session = run.resources.session(datafusion_kanon::engine::counting_rules()).unwrap();
+            let session =
+                run.resources.session(datafusion_kanon::internals::engine::counting_rules()).unwrap();
             let tables = GroupTables {
                 quasi: session.read_batch(quasi.clone()).unwrap(),
                 values: session.read_batch(values.clone()).unwrap(),

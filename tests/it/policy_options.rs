@@ -3,8 +3,8 @@
 
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
-use datafusion_kanon::error::{Error, Kind};
-use datafusion_kanon::sql::register_all;
+use datafusion_kanon::internals::error::{Error, ErrorKind};
+use datafusion_kanon::internals::sql::register_all;
 use serde_json::{Value, json};
 
 use crate::command::{Place, Ran};
@@ -292,7 +292,7 @@ async fn a_wrong_policy_in_sql_is_an_error_of_ours() {
             let error = session.sql(&format!("SELECT * FROM {function}(t, '{policy}')")).await.unwrap_err();
             let DataFusionError::External(own) = error.find_root() else { panic!("{policy}: {error:?}") };
             let own = own.downcast_ref::<Error>().unwrap();
-            assert_eq!((own.kind(), own.code()), (Kind::Policy, code), "{policy}: {own}");
+            assert_eq!((own.kind(), own.code()), (ErrorKind::Policy, code), "{policy}: {own}");
             let said: Vec<&str> = own.each().map(Error::message).collect();
             assert_eq!(said.len(), lines.len(), "{said:?}");
             for (said, line) in said.iter().zip(lines) {

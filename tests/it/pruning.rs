@@ -42,7 +42,7 @@ async fn session(path: &str, pruning: bool) -> SessionContext {
     // Pages are pruned apart from row groups.
     config.options_mut().execution.parquet.enable_page_index = pruning;
     let session = SessionContext::new_with_config(config);
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     session.register_parquet("t", path, ParquetReadOptions::default()).await.unwrap();
     session
 }

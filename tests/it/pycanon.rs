@@ -14,7 +14,7 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::prelude::{CsvReadOptions, SessionContext};
-use datafusion_kanon::sql::register_all;
+use datafusion_kanon::internals::sql::register_all;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -77,7 +77,7 @@ fn folder() -> (TempDir, RecordBatch) {
 async fn session() -> (SessionContext, TempDir) {
     let (folder, whole) = folder();
     let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     let path = folder.path().display().to_string();
     session.register_parquet("t", path, Default::default()).await.unwrap();
     session.register_batch("m", whole).unwrap();
@@ -190,7 +190,7 @@ async fn columns_of_text_that_only_a_key_looks_at_arrive_as_dictionaries() {
 #[tokio::test]
 async fn individuals_and_values_in_dictionaries_of_numbers_are_unpacked() {
     let session = SessionContext::new();
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     let folder = TempDir::new().unwrap();
     let ones = || Arc::new(Int64Array::from(vec![1; 100])) as ArrayRef;
     for file in 0..2 {
@@ -211,7 +211,7 @@ async fn individuals_and_values_in_dictionaries_of_numbers_are_unpacked() {
 #[tokio::test]
 async fn keys_that_fail_on_rows_without_them_are_not_made() {
     let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     let folder = TempDir::new().unwrap();
     let texts = |of: [&str; 2]| -> ArrayRef {
         Arc::new((0..4_000).map(|n| Some(of[n % 2])).collect::<StringArray>())

@@ -7,8 +7,8 @@ use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::array_value_to_string;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::method::{MethodSpec, ReleaseKind, variants};
-use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord};
+use datafusion_kanon::internals::method::{MethodSpec, ReleaseKind, variants};
+use datafusion_kanon::internals::release::publish::record::{PrivateRecord, PublicRecord};
 
 use crate::regions::{Line, assignment, write_assignment};
 use crate::releases::{Lab, OUT, PART, people, read_parquet, texts, write_parquet};

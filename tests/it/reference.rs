@@ -15,19 +15,19 @@ use std::fmt::Write;
 use datafusion::config::ExtensionOptions;
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
-use datafusion_kanon::doc::Doc;
-use datafusion_kanon::error::Code;
-use datafusion_kanon::generalize::{GENERALIZERS, merge};
-use datafusion_kanon::known::KNOWN;
-use datafusion_kanon::measure::LOSSES;
-use datafusion_kanon::method::METHODS;
-use datafusion_kanon::method::lattice::EFFORT;
-use datafusion_kanon::model::MODELS;
-use datafusion_kanon::parameter::Parameter;
-use datafusion_kanon::policy::key_tables::{COLUMN, INPUT, OUTPUT, REQUIRE, TOP};
-use datafusion_kanon::sql::k_anonymity_to_group_by;
-use datafusion_kanon::sql::options::KanonOptions;
-use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
+use datafusion_kanon::internals::doc::Doc;
+use datafusion_kanon::internals::error::ErrorCode;
+use datafusion_kanon::internals::generalize::{GENERALIZERS, merge};
+use datafusion_kanon::internals::known::KNOWN;
+use datafusion_kanon::internals::measure::LOSSES;
+use datafusion_kanon::internals::method::METHODS;
+use datafusion_kanon::internals::method::lattice::EFFORT;
+use datafusion_kanon::internals::model::MODELS;
+use datafusion_kanon::internals::parameter::Parameter;
+use datafusion_kanon::internals::policy::key_tables::{COLUMN, INPUT, OUTPUT, REQUIRE, TOP};
+use datafusion_kanon::internals::sql::k_anonymity_to_group_by;
+use datafusion_kanon::internals::sql::options::KanonOptions;
+use datafusion_kanon::internals::sql::table::TABLE_FUNCTIONS;
 
 use crate::command::Place;
 use crate::house::root;
@@ -76,7 +76,7 @@ fn of_row(page: &mut String, doc: &Doc) {
 /// The documentation of this crate's functions by name.
 fn functions() -> (Vec<Documentation>, Vec<Documentation>) {
     let (plain, ours) = (SessionContext::new(), SessionContext::new());
-    datafusion_kanon::sql::register_all(&ours).unwrap();
+    datafusion_kanon::internals::sql::register_all(&ours).unwrap();
     let (plain, ours) = (plain.state(), ours.state());
     let scalar: BTreeSet<_> =
         ours.scalar_functions().keys().filter(|name| !plain.scalar_functions().contains_key(*name)).collect();
@@ -185,7 +185,7 @@ fn page() -> String {
         writeln!(page, "- {exit}{code}: {what}.").unwrap();
     }
     page += "\nCodes of their own:\n\n";
-    Code::ALL.iter().for_each(|(_, name, what)| writeln!(page, "- `{name}`: {what}.").unwrap());
+    ErrorCode::ALL.iter().for_each(|(_, name, what)| writeln!(page, "- `{name}`: {what}.").unwrap());
     records::section(&mut page);
     let place = Place::new();
     let global = global_options::global(&place);

@@ -15,9 +15,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::generalize::{Ends, RegionLabel, Value};
-use datafusion_kanon::policy::{Folder, PolicySpec};
-use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
+use datafusion_kanon::internals::generalize::{Ends, RegionLabel, Value};
+use datafusion_kanon::internals::policy::{Folder, PolicySpec};
+use datafusion_kanon::internals::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 
 use crate::command::Place;
 use crate::mutants::Must::{self, Pass, Refuse};
@@ -550,7 +550,7 @@ fn public_records_that_contradict_their_regions() {
 
 pub(crate) fn regions(
     record: &mut PublicRecord,
-) -> &mut datafusion_kanon::release::publish::record::RegionsRecord {
+) -> &mut datafusion_kanon::internals::release::publish::record::RegionsRecord {
     match &mut record.recoding {
         RecodingRecord::Regions(regions) => regions,
         _ => panic!("the release has no regions"),

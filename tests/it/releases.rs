@@ -21,14 +21,14 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
-use datafusion_kanon::class::ClassSizes;
-use datafusion_kanon::release::publish::record::{
+use datafusion_kanon::internals::class::ClassSizes;
+use datafusion_kanon::internals::release::publish::record::{
     FileRecord, LevelRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord,
 };
-use datafusion_kanon::release::publish::write;
-use datafusion_kanon::release::risks;
-use datafusion_kanon::verify::as_is::UniqueTogether;
-use datafusion_kanon::verify::homogeneous::Homogeneous;
+use datafusion_kanon::internals::release::publish::write;
+use datafusion_kanon::internals::release::risks;
+use datafusion_kanon::internals::verify::as_is::UniqueTogether;
+use datafusion_kanon::internals::verify::homogeneous::Homogeneous;
 use siphasher::sip::SipHasher13;
 use tempfile::TempDir;
 

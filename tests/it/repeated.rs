@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use datafusion::prelude::{CsvReadOptions, SessionContext};
-use datafusion_kanon::class::EvaluatedNode;
-use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::model::{ClassModel, MODELS, ModelRow, Needs};
-use datafusion_kanon::policy::Folder;
-use datafusion_kanon::sql::register_all;
+use datafusion_kanon::internals::class::EvaluatedNode;
+use datafusion_kanon::internals::decimal::Decimal;
+use datafusion_kanon::internals::model::{ClassModel, MODELS, ModelRow, Needs};
+use datafusion_kanon::internals::policy::Folder;
+use datafusion_kanon::internals::sql::register_all;
 use tempfile::TempDir;
 
 use crate::pycanon::{numbers, run};

@@ -6,12 +6,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Date32Array, Float64Array, Int64Array, StringViewArray};
-use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
-use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::clip::Clip;
-use datafusion_kanon::generalize::{GENERALIZERS, Hierarchy, Value};
-use datafusion_kanon::model::{Counted, Merge};
-use datafusion_kanon::parameter::{Setting, TextTable};
+use datafusion_kanon::internals::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
+use datafusion_kanon::internals::decimal::Decimal;
+use datafusion_kanon::internals::generalize::clip::Clip;
+use datafusion_kanon::internals::generalize::{GENERALIZERS, Hierarchy, Value};
+use datafusion_kanon::internals::model::{Counted, Merge};
+use datafusion_kanon::internals::parameter::{Setting, TextTable};
 use proptest::prelude::*;
 
 use super::test_models::{Row, Rule};

@@ -19,7 +19,7 @@ use arrow::compute::{cast, take_record_batch};
 use arrow::datatypes::DataType;
 use datafusion::parquet::basic::{Compression, Encoding, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use datafusion_kanon::method::{MethodSpec, ReleaseKind, variants};
+use datafusion_kanon::internals::method::{MethodSpec, ReleaseKind, variants};
 
 use crate::command::{Place, table, texts};
 

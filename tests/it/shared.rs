@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 
 use arrow::datatypes::Schema;
 use arrow::util::display::array_value_to_string;
-use datafusion_kanon::class::{ClassTable, EvaluatedNode};
-use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::generalize::Ends;
-use datafusion_kanon::input::{self, Input};
-use datafusion_kanon::measure::height::Height;
-use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::lattice::{Found, Lattice};
-use datafusion_kanon::method::{Outcome, Problem};
-use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
-use datafusion_kanon::policy::{Files, Policy, PolicySpec};
-use datafusion_kanon::progress::{CancelToken, Silent};
-use datafusion_kanon::release;
+use datafusion_kanon::internals::class::{ClassTable, EvaluatedNode};
+use datafusion_kanon::internals::engine::{Resources, Run};
+use datafusion_kanon::internals::generalize::Ends;
+use datafusion_kanon::internals::input::{self, Input};
+use datafusion_kanon::internals::measure::height::Height;
+use datafusion_kanon::internals::method::lattice::exhaustive::for_every_node;
+use datafusion_kanon::internals::method::lattice::{Found, Lattice};
+use datafusion_kanon::internals::method::{Outcome, Problem};
+use datafusion_kanon::internals::model::{Requirement, k_anonymity::KAnonymity};
+use datafusion_kanon::internals::policy::{Files, Policy, PolicySpec};
+use datafusion_kanon::internals::progress::{CancelToken, Silent};
+use datafusion_kanon::internals::release;
 
 /// The folder of outside truth: `KANON_SHARED`, else `../shared` beside the project. Where it is absent the
 /// test is skipped, aloud; with `KANON_REQUIRE_SHARED=1`, as in CI, it fails instead.
@@ -62,7 +62,7 @@ pub(crate) fn open(input: &Path, policy: &str, files: &dyn Files) -> Opened {
     let said = PolicySpec::parse(policy).unwrap();
     let input = Input::find(input.to_str().unwrap()).unwrap();
     with_run(async |run| {
-        let loaded = input::open(run, &input, &said, files).await.unwrap();
+        let loaded = input::open(run, &input, &input::PolicySource { spec: &said, files }).await.unwrap();
         let classes = release::profile_classes(run, &loaded).await.unwrap();
         Opened { schema: loaded.schema().clone(), policy: loaded.policy, classes }
     })

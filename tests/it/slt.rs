@@ -38,7 +38,7 @@ impl Session {
         let config =
             SessionConfig::new().with_target_partitions(3).with_batch_size(2).with_information_schema(true);
         let session = SessionContext::new_with_config(config);
-        datafusion_kanon::sql::register_all(&session)?;
+        datafusion_kanon::internals::sql::register_all(&session)?;
         Ok(Self(session))
     }
 }

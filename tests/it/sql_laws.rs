@@ -22,10 +22,10 @@ use datafusion::logical_expr::{Expr, Operator, binary_expr, col, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::{ExecutionPlanProperties, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{GENERALIZERS, Generalizer, GeneralizerRow, Value, apply};
-use datafusion_kanon::input::canonical_type;
-use datafusion_kanon::parameter::{Absent, Kind, Parameter, Setting};
+use datafusion_kanon::internals::decimal::Decimal;
+use datafusion_kanon::internals::generalize::{GENERALIZERS, Generalizer, GeneralizerRow, Value, apply};
+use datafusion_kanon::internals::input::canonical_type;
+use datafusion_kanon::internals::parameter::{Absent, Kind, Parameter, Setting};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -201,7 +201,7 @@ fn compare(a: &ArrayRef, b: &ArrayRef) -> Ordering {
 fn session() -> SessionContext {
     let session =
         SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1).with_batch_size(3));
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     session
 }
 

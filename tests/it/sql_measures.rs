@@ -367,7 +367,7 @@ fn session(random: &mut Random, rows: &[Row], rewrite: bool, sorted: bool) -> Se
         options.execution.skip_partial_aggregation_probe_ratio_threshold = 0.0;
     }
     let session = SessionContext::new_with_config(config);
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     session
         .state_ref()
         .write()
@@ -507,7 +507,7 @@ async fn oracle_accumulator_rewritten_plan_and_prepared_statement_agree() {
 /// A session with the rule, over some rows in one part.
 fn plain_session(rows: &[Row]) -> SessionContext {
     let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     session.register_batch("t", batch(rows)).unwrap();
     session
 }
@@ -525,7 +525,7 @@ async fn plan(session: &SessionContext, sql: &str) -> String {
 #[tokio::test]
 async fn one_set_of_quasi_identifiers_is_one_scan_and_risks_of_individuals_two() {
     let session = SessionContext::new();
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     let visits = crate::house::root().join("data/visits.parquet").display().to_string();
     session.register_parquet("visits", visits, Default::default()).await.unwrap();
     for (measures, scans) in [

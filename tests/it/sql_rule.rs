@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
-use datafusion_kanon::sql::{load_hierarchy, register_all};
+use datafusion_kanon::internals::sql::{load_hierarchy, register_all};
 
 use crate::command::table;
 use crate::sql_measures::answer;

@@ -27,7 +27,7 @@ use crate::house::root;
 
 fn session() -> SessionContext {
     let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     session
 }
 
@@ -360,7 +360,7 @@ async fn a_budget_that_is_too_small_is_an_error_and_nothing_else() {
     place.run("generate --rows 30000 --to visits.parquet").exit(0);
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
     let session = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
-    datafusion_kanon::sql::register_all(&session).unwrap();
+    datafusion_kanon::internals::sql::register_all(&session).unwrap();
     session.sql("SET kanon.allow_files = true").await.unwrap();
     let (file, policy) = (place.path("visits.parquet"), root().join("data/visits.toml"));
     let sql = format!("SELECT * FROM anonymize('{}', '{}')", file.display(), policy.display());
@@ -458,6 +458,7 @@ async fn a_table_function_of_the_session_goes_before_ours() {
     let mut builder = SessionStateBuilder::new().with_default_features();
     let theirs = TableFunction::new("risk".to_owned(), Arc::new(Theirs));
     builder.table_functions().get_or_insert_default().insert("risk".to_owned(), Arc::new(theirs));
-    let built = SessionContext::new_with_state(datafusion_kanon::sql::configure(builder).unwrap().build());
+    let built =
+        SessionContext::new_with_state(datafusion_kanon::internals::sql::configure(builder).unwrap().build());
     assert_eq!(rows(&built, "SELECT theirs FROM risk(1)").await.unwrap(), [["7"]]);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion_kanon::release::publish::record::{LeftOut, PublicRecord, Statement};
+use datafusion_kanon::internals::release::publish::record::{LeftOut, PublicRecord, Statement};
 
 use crate::command::{Place, table};
 

@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::doc::Doc;
-use datafusion_kanon::model::k_anonymity::KAnonymity;
-use datafusion_kanon::model::l_diversity::LDiversity;
-use datafusion_kanon::model::t_closeness::TCloseness;
-use datafusion_kanon::model::{Class, ClassModel, Counted, Merge, Needs, Quantity, Requirement, Worst};
+use datafusion_kanon::internals::decimal::Decimal;
+use datafusion_kanon::internals::doc::Doc;
+use datafusion_kanon::internals::model::k_anonymity::KAnonymity;
+use datafusion_kanon::internals::model::l_diversity::LDiversity;
+use datafusion_kanon::internals::model::t_closeness::TCloseness;
+use datafusion_kanon::internals::model::{
+    Class, ClassModel, Counted, Merge, Needs, Quantity, Requirement, Worst,
+};
 use proptest::prelude::*;
 
 /// Whose row it is, and its sensitive value; both may be NULL.

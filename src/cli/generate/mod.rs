@@ -11,14 +11,12 @@ use serde::Serialize;
 
 use super::Done;
 use super::numbers::integer;
-use datafusion_kanon::answer::Answer;
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::plural::{plural, rows};
-use datafusion_kanon::progress::Phase;
-use datafusion_kanon::release::publish::place::check_outside_releases;
-use datafusion_kanon::render::Document;
+use datafusion_kanon::internals::answer::Answer;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::plural::{plural, rows};
+use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::render::Document;
+use datafusion_kanon::{Error, Phase, Result, Run};
 
 /// Generate hospital visits of made-up people as a Parquet file.
 #[derive(Debug, Args)]

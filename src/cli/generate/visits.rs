@@ -21,7 +21,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 
 use super::people::{Draw, MOST_PEOPLE, Person, Visit, visits_of};
-use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::{Error, Result};
 
 /// The size of the window in which visits are shuffled, so that a person's visits are not adjacent.
 const WINDOW: usize = 65_536;
@@ -247,7 +247,7 @@ mod tests {
     fn refuses_a_missing_folder_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let error = write_visits(10, 1, &folder.path().join("no/v.parquet"), &mut |_| Ok(())).unwrap_err();
-        assert_eq!(error.kind(), datafusion_kanon::error::Kind::Data);
+        assert_eq!(error.kind(), datafusion_kanon::ErrorKind::Data);
         assert!(write_visits(10, 1, folder.path(), &mut |_| Ok(())).is_err());
         write_visits(10, 1, &folder.path().join("v.parquet"), &mut |_| Ok(())).unwrap();
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();

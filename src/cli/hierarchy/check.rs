@@ -8,13 +8,10 @@ use super::csv_options;
 use crate::cli::Done;
 use crate::cli::names::name;
 use crate::cli::source::{Csv, Set};
-use datafusion_kanon::answer::hierarchy_check::{HierarchyFile, hierarchy_check};
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::generalize::hierarchy::{first_cell, is_table};
-use datafusion_kanon::input::Input;
-use datafusion_kanon::input::hierarchy_files::HierarchyFiles;
-use datafusion_kanon::policy::{CsvOptions, Files, Folder};
+use datafusion_kanon::internals::answer::hierarchy_check::{HierarchyFile, hierarchy_check};
+use datafusion_kanon::internals::generalize::hierarchy::{first_cell, is_table};
+use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
+use datafusion_kanon::{CsvOptions, Error, Files, Folder, Input, Result, Run};
 
 /// Check a hierarchy file against a column of a table, and draw it.
 #[derive(Debug, Args)]

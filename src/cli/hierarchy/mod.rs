@@ -12,17 +12,15 @@ use super::names::name;
 use super::numbers::integer;
 use super::source::{Csv, PolicyFile, Set};
 use super::{Done, Format, in_shell};
-use datafusion_kanon::answer::Answer;
-use datafusion_kanon::answer::hierarchy::{HierarchyAnswer, hierarchy};
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Code, Error, Result};
-use datafusion_kanon::generalize::hierarchy::is_table;
-use datafusion_kanon::input::Input;
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::input::column_values::ColumnRule;
-use datafusion_kanon::input::hierarchy_files::HierarchyFiles;
-use datafusion_kanon::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
-use datafusion_kanon::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::answer::Answer;
+use datafusion_kanon::internals::answer::hierarchy::{HierarchyAnswer, hierarchy};
+use datafusion_kanon::internals::generalize::hierarchy::is_table;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::input::column_values::ColumnRule;
+use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
+use datafusion_kanon::internals::policy::HierarchySpec;
+use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::{CsvOptions, Error, ErrorCode, Folder, Input, PolicySpec, Result, Run};
 
 /// Write a hierarchy file for a column, to edit by hand, or check one.
 #[derive(Debug, Args)]
@@ -159,7 +157,7 @@ fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
     match real(path).is_some_and(|to| input.files.iter().any(|file| real(&file.path).as_ref() == Some(&to))) {
         true => Err(Error::policy("this is a file of the input; choose another name")),
         false if !overwrite => {
-            Err(Error::policy("already exists; --overwrite replaces it").coded(Code::Exists))
+            Err(Error::policy("already exists; --overwrite replaces it").coded(ErrorCode::Exists))
         }
         false if !facts.is_file() => Err(Error::policy("expected a plain file; choose another name")),
         false => Ok(()),

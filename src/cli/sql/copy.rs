@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use datafusion_kanon::engine::Context;
-use datafusion_kanon::error::{Code, Error, Result};
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::release::publish::place::is_of_release;
-use datafusion_kanon::release::publish::record::{RECORD, is_private};
-use datafusion_kanon::release::publish::target::absolute;
+use datafusion_kanon::internals::engine::Context;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::release::publish::place::is_of_release;
+use datafusion_kanon::internals::release::publish::record::{RECORD, is_private};
+use datafusion_kanon::internals::release::publish::target::absolute;
+use datafusion_kanon::{Error, ErrorCode, Result};
 
 /// Checks the place to which COPY writes, which may have a file: neither a release nor a private record may be
 /// replaced.
@@ -30,5 +30,5 @@ pub(super) fn check_output(location: &str) -> Result<()> {
         return Ok(());
     };
     let error = Error::policy(format!("{what}, which COPY would damage; write to another place"));
-    Err(error.coded(Code::Exists).at(place()))
+    Err(error.coded(ErrorCode::Exists).at(place()))
 }

@@ -5,8 +5,8 @@ use datafusion::error::DataFusionError;
 
 use super::no_column::no_column;
 use super::own_names;
-use datafusion_kanon::engine::map_error;
-use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::internals::engine::map_error;
+use datafusion_kanon::{Error, Result};
 
 /// Marks the engine's errors with the stage at which they occur.
 pub(super) trait StageResult<T> {

@@ -15,18 +15,21 @@ use datafusion::sql::parser::{self, Statement};
 
 use super::errors::StageResult;
 use super::files::note;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::input::files::{files_of_location, is_partition};
-use datafusion_kanon::input::found_types::{find_types, with_types};
-use datafusion_kanon::input::pinned_table::PinnedTable;
-use datafusion_kanon::input::{Format, Input, PinnedFile};
-use datafusion_kanon::policy::{CsvOptions, one_name_each};
-use datafusion_kanon::sql::options::{CsvTypes, KanonOptions};
+use datafusion_kanon::internals::input::PinnedFile;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::input::files::{files_of_location, is_partition};
+use datafusion_kanon::internals::input::found_types::{find_types, with_types};
+use datafusion_kanon::internals::input::pinned_table::PinnedTable;
+use datafusion_kanon::internals::policy::one_name_each;
+use datafusion_kanon::{CsvOptions, CsvTypes, Error, Input, InputFormat, KanonOptions, Result};
 
 /// The formats as STORED AS names them.
-const FORMATS: [(&str, Format); 4] =
-    [("parquet", Format::Parquet), ("csv", Format::Csv), ("json", Format::Json), ("arrow", Format::Arrow)];
+const FORMATS: [(&str, InputFormat); 4] = [
+    ("parquet", InputFormat::Parquet),
+    ("csv", InputFormat::Csv),
+    ("json", InputFormat::Json),
+    ("arrow", InputFormat::Arrow),
+];
 
 /// Returns the statement that makes the table a view of the files as every command reads them: those
 /// of CSV with the delimiter that is found and the keys of `kanon.csv`. `None` for other statements,
@@ -66,7 +69,7 @@ pub(super) fn as_view(statement: &Statement) -> Option<String> {
 }
 
 /// Returns the format that STORED AS names; `None` for one that only the engine reads.
-fn format_of(stored_as: &str) -> Option<Format> {
+fn format_of(stored_as: &str) -> Option<InputFormat> {
     FORMATS.iter().find(|(name, _)| stored_as.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
 }
 
@@ -88,14 +91,14 @@ pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTa
     }
     let files = checked(&table)?;
     let format = format_of(&table.file_type);
-    if format == Some(Format::Csv) {
+    if format == Some(InputFormat::Csv) {
         // Otherwise threads divide a file at any line break, also at one inside of quotes.
         table.options.entry(NEWLINES.to_owned()).or_insert("true".to_owned());
     }
-    let has_texts = format == Some(Format::Csv) && table.schema.fields().is_empty();
+    let has_texts = format == Some(InputFormat::Csv) && table.schema.fields().is_empty();
     let rows = match format {
-        Some(Format::Csv) if has_texts => Some("0".to_owned()),
-        Some(Format::Json) => Some(usize::MAX.to_string()),
+        Some(InputFormat::Csv) if has_texts => Some("0".to_owned()),
+        Some(InputFormat::Json) => Some(usize::MAX.to_string()),
         _ => None,
     };
     if let Some(rows) = rows {
@@ -153,8 +156,8 @@ fn checked(table: &CreateExternalTable) -> Result<Vec<PinnedFile>> {
     let input = Input::of_files(&table.locations.join(", "), files, format);
     match format {
         // Options may say that it is no JSON lines.
-        Format::Json if !table.options.is_empty() => {}
-        Format::Csv => {
+        InputFormat::Json if !table.options.is_empty() => {}
+        InputFormat::Csv => {
             if let Some(csv) = csv_of(&table.options) {
                 let header = input.checked_schema(&csv).map_err(|error| error.advised(OF_OPTIONS))?;
                 if csv.has_header() {

@@ -9,12 +9,11 @@ use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::error::Result;
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use datafusion_kanon::engine::into_engine;
-use datafusion_kanon::input::files::has_no_data;
-use datafusion_kanon::input::found_types::{FoundTypes, find_types, with_types};
-use datafusion_kanon::input::{Format, Input, PinnedFile};
-use datafusion_kanon::policy::CsvOptions;
-use datafusion_kanon::sql::options::{CsvTypes, KanonOptions};
+use datafusion_kanon::internals::engine::into_engine;
+use datafusion_kanon::internals::input::PinnedFile;
+use datafusion_kanon::internals::input::files::has_no_data;
+use datafusion_kanon::internals::input::found_types::{FoundTypes, find_types, with_types};
+use datafusion_kanon::{CsvOptions, CsvTypes, Input, InputFormat, KanonOptions};
 
 /// Opens files for a session in the same way as every other command.
 #[derive(Clone)]
@@ -31,7 +30,7 @@ pub(super) struct Files {
 /// The files opened for a statement.
 pub(super) struct Opened {
     /// Their names and formats.
-    pub(super) names: Vec<(String, Format)>,
+    pub(super) names: Vec<(String, InputFormat)>,
     /// What the user is told about them.
     pub(super) notes: String,
     csv: CsvOptions,
@@ -78,7 +77,7 @@ impl Files {
     }
 
     /// Opens CSV files with the types of their columns, which are found once in a session.
-    async fn typed(&self, input: &Input, csv: &CsvOptions) -> datafusion_kanon::error::Result<DataFrame> {
+    async fn typed(&self, input: &Input, csv: &CsvOptions) -> datafusion_kanon::Result<DataFrame> {
         let texts = input.pinned_texts(&self.session, csv)?;
         let is_known = |known: &&Known| known.0 == input.files && known.1 == *csv;
         let known = self.known().iter().find(is_known).map(|known| known.2.clone());
@@ -145,7 +144,7 @@ impl UrlTableFactory for Files {
         };
         let format = input.format;
         let table = match (format, csv_types) {
-            (Format::Csv, CsvTypes::Infer) => self.typed(&input, &csv).await,
+            (InputFormat::Csv, CsvTypes::Infer) => self.typed(&input, &csv).await,
             _ => input.pinned_table(&self.session, &csv).await,
         };
         let table = table.map_err(into_engine)?;

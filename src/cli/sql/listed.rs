@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use datafusion::sql::parser::Statement;
 
-use datafusion_kanon::input::files::{format_by_name, is_hidden};
-use datafusion_kanon::release::publish::record::is_private;
+use datafusion_kanon::internals::input::files::{format_by_name, is_hidden};
+use datafusion_kanon::internals::release::publish::record::is_private;
 
 /// The tables that the user created.
 const TABLES: &str = "SELECT table_schema, table_name, table_type FROM information_schema.tables \

@@ -26,10 +26,8 @@ use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
 
 use super::{Done, Format, Verbosity};
-use datafusion_kanon::engine::Run;
-use datafusion_kanon::error::{Error, Result};
-use datafusion_kanon::input::address::local_path;
-use datafusion_kanon::policy::CsvOptions;
+use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::{CsvOptions, Error, Result, Run};
 use shell::Shell;
 
 /// Query files in SQL with all functions of kanon.

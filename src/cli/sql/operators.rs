@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::{Error, Result};
 
 /// The most operators in a statement, not counting those of other entries of a list.
 const MOST: usize = 4_000;

@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
 
-use datafusion_kanon::error::closest;
-use datafusion_kanon::sql::register_functions;
-use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
+use datafusion_kanon::internals::error::closest;
+use datafusion_kanon::internals::sql::table::TABLE_FUNCTIONS;
+use datafusion_kanon::register_functions;
 
 /// The names of the scalar functions and aggregates.
 static OWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {

@@ -18,8 +18,9 @@ use super::Output;
 use super::draw;
 use super::errors::StageResult;
 use super::own_names::short;
-use datafusion_kanon::error::{Error, Result, of_file};
-use datafusion_kanon::plural;
+use datafusion_kanon::internals::error::of_file;
+use datafusion_kanon::internals::plural;
+use datafusion_kanon::{Error, Result};
 
 /// The memory of a drawn table as a multiple of its columns' memory.
 const DRAWN: usize = 4;

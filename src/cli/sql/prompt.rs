@@ -12,7 +12,8 @@ use tokio::runtime::Handle;
 use super::script::{End, end, is_command};
 use super::shell::{Shell, notify};
 use crate::cli::without_controls;
-use datafusion_kanon::error::{Error, Kind, Result, of_file};
+use datafusion_kanon::internals::error::of_file;
+use datafusion_kanon::{Error, ErrorKind, Result};
 
 /// The number of lines in the history.
 const KEPT: usize = 1000;
@@ -84,7 +85,7 @@ async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bo
     };
     interrupt.abort();
     match done {
-        Err(error) if error.kind() == Kind::Interrupted => {
+        Err(error) if error.kind() == ErrorKind::Interrupted => {
             notify("\ncancelled; a running COPY or INSERT may be incomplete or may still finish\n");
         }
         Err(error) => notify(&format!("kanon: {}\n", without_controls(&error.to_string()))),

@@ -35,10 +35,8 @@ use super::swapped;
 use super::text_order::TextOrder;
 use super::workers::Workers;
 use crate::cli::Verbosity;
-use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::error::{Error, Result, nearest};
-use datafusion_kanon::input::Format;
-use datafusion_kanon::sql::options::{CsvTypes, KanonOptions};
+use datafusion_kanon::internals::error::nearest;
+use datafusion_kanon::{CsvTypes, Error, InputFormat, KanonOptions, Resources, Result, Run};
 
 /// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
@@ -89,7 +87,7 @@ fn session(resources: &Resources, show_values: bool, csv: Option<&str>) -> Resul
     let session = resources.query_session()?;
     // First, so that table functions find files.
     let files = Files::enable(&session);
-    datafusion_kanon::sql::register_all(&session).running("registering the functions")?;
+    datafusion_kanon::register_all(&session).running("registering the functions")?;
     session
         .state_ref()
         .write()
@@ -236,7 +234,7 @@ impl Shell {
             [] => "running the query".to_owned(),
             names => format!("running the query over {}", names.join(", ")),
         };
-        let of_csv = opened.into_iter().filter(|(_, format)| *format == Format::Csv);
+        let of_csv = opened.into_iter().filter(|(_, format)| *format == InputFormat::Csv);
         self.text_order.add_files(of_csv.map(|(name, _)| name));
         let notes = self.text_order.notes(&plan);
         self.note(&(swapped::note(&text, &plan).unwrap_or_default() + &notes));

@@ -7,8 +7,8 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{AggregateUDFImpl, Expr, LogicalPlan};
 
-use datafusion_kanon::propose::is_persons_number;
-use datafusion_kanon::sql::udaf::ClassAggregate;
+use datafusion_kanon::internals::propose::is_persons_number;
+use datafusion_kanon::internals::sql::udaf::ClassAggregate;
 
 /// Returns a note on the first call of a statement whose individual is not named like a person's
 /// number although another argument is.

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, Table
 use datafusion::scalar::ScalarValue;
 
 use super::no_column::written;
-use datafusion_kanon::input::pinned_table::PinnedTable;
+use datafusion_kanon::internals::input::pinned_table::PinnedTable;
 
 /// A column of a CSV file, or of an external table of such files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

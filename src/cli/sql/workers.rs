@@ -3,7 +3,7 @@
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use datafusion_kanon::error::{Error, Result};
+use datafusion_kanon::{Error, Result};
 
 /// Threads for one statement. They cannot be stopped while an operator computes, for hours where a
 /// join is large, so the threads of an interrupted statement are left behind.

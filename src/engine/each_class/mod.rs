@@ -1,5 +1,5 @@
 //! The classes of a table, one after the other, with the counts that models look at: for answers that nothing is released
-//! by, such as those of `kanon check`. Verification has [a way of its own](crate::verify), without keys and rules.
+//! by, such as those of `kanon check`. Verification has [a way of its own](mod@crate::verify), without keys and rules.
 
 mod fold;
 

@@ -147,6 +147,7 @@ impl Utility {
     ///
     /// # Errors
     /// A data error when memory runs out.
+    #[doc(hidden)]
     pub fn of_partition(evaluated: &EvaluatedPartition<'_>) -> Result<Self> {
         let (table, released) = (evaluated.table(), evaluated.released());
         let mut is_kept = vec![false; released.regions().len()];

@@ -10,7 +10,7 @@ use super::*;
 use crate::class::ClassTable;
 use crate::class::tests::{quasi, table};
 use crate::decimal::Decimal;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::measure::LOSSES;
 use crate::method::Outcome;
 use crate::method::partition::mondrian::tests::{Row as Person, problem, rows, table_with};
@@ -162,7 +162,7 @@ impl Asked {
     fn is_refused(&self, method: &str, error: &Error) -> Result<(), TestCaseError> {
         let (text, (model, ..)) = (error.to_string(), self.other.unwrap());
         let names_both = text.contains(model) && text.starts_with(&format!("method: `{method}` needs"));
-        prop_assert!(error.kind() == Kind::Policy && names_both, "{text}");
+        prop_assert!(error.kind() == ErrorKind::Policy && names_both, "{text}");
         prop_assert_eq!(text.contains("suppression_limit = 0"), !self.counts_individuals, "{}", text);
         Ok(())
     }

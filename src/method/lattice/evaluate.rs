@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Found;
 use super::class_cache::{Finer, Size, Source};
 use crate::class::{Classes, EvaluatedNode, Scratch};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::measure::Grows;
 use crate::method::Problem;
 use crate::model::{Class, Counted, Merge, Needs, min_size};
@@ -140,7 +140,7 @@ impl<'a> Evaluator<'a> {
         let one = |at: usize, scratch: &mut Scratch| self.one(new[at], sources[at], purpose, scratch);
         let mut results = self.each(new.len(), &one)?;
         let is_short =
-            |result: &Result<Evaluated>| matches!(result, Err(error) if error.is(Code::OutOfMemory));
+            |result: &Result<Evaluated>| matches!(result, Err(error) if error.is(ErrorCode::OutOfMemory));
         if results.iter().any(is_short) {
             // Again one by one, with nothing but the whole table and the classes of one node in memory.
             self.finer.let_go(self.problem.table);
@@ -331,7 +331,7 @@ mod tests {
                             least = most / 10 * part;
                         }
                         Err(error) => {
-                            assert!(error.is(Code::OutOfMemory), "{error}");
+                            assert!(error.is(ErrorCode::OutOfMemory), "{error}");
                             assert!(error.to_string().contains("bytes would do"), "{error}");
                         }
                     }

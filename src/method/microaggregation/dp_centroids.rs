@@ -32,7 +32,7 @@
 //! ranges for two columns and `1.4 * (n / k)^(2/3)` for three, because the rows that clusters exchange lie
 //! along the curve, too. One column alone is ordered by its values, and S is its range. So noise falls faster
 //! than k rises, while the rows of a cluster become more different. Noise is drawn exactly, from a discrete
-//! Laplace distribution ([`noise`](crate::noise)). A mean is kept within the bounds.
+//! Laplace distribution (`noise`). A mean is kept within the bounds.
 //!
 //! Only the complete released table is protected. A refusal, the running time, the private record and what the
 //! command prints are not. Means gain from clusters; counts and sums over the whole table do not. The loss

@@ -11,7 +11,7 @@ use crate::class::tests::quasi;
 use crate::class::{
     Budget, ClassTable, ClassTableBuilder, EncodedColumn, QuasiColumn, Region, Union, Unlimited,
 };
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::generalize::{Ends, Value};
 use crate::measure::granularity::Granularity;
 use crate::method::partition::cuts::{Cut, Cuts, Judge};
@@ -356,7 +356,7 @@ fn a_stop_ends_the_search() {
     let problem = Problem { stop: &stop, ..problem(&table, &requirements) };
     for (split, cut) in SPLITS {
         let error = mondrian(&table, cut).search(&problem).unwrap_err();
-        assert_eq!(error.kind(), Kind::Interrupted, "{split:?}");
+        assert_eq!(error.kind(), ErrorKind::Interrupted, "{split:?}");
     }
 }
 

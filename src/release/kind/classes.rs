@@ -309,7 +309,7 @@ impl Judge for ClassesJudge {
         let rows = ReleasedRows::new(session, output.clone(), Some(input()), &expected, &verified, &run.stop)
             .await?;
         let mut as_is = if extent == Extent::Private { rows.shown().await? } else { Vec::new() };
-        role_checks::check_released(policy, &rows).await.map_err(|error| extent.of_columns(error))?;
+        role_checks::check_released(policy, &rows).await?;
         let (mut unique, mut sufficient) = (UniqueTogether::default(), Sufficient::default());
         if extent >= Extent::Public {
             unique = rows.unique_together().await?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::class::{ClassTable, EvaluatedNode};
 use crate::error::Result;
 use crate::measure::utility::Utility;
-use crate::measure::{LOSSES, LossRow};
+use crate::measure::{self, LossRow};
 use crate::method::{Candidate, ReleaseKind};
 use crate::model::Needs;
 use crate::policy::Policy;
@@ -76,5 +76,5 @@ pub(super) fn losses_of_node(
 pub(super) fn applicable_losses(policy: &Policy, classes: &ClassTable) -> impl Iterator<Item = LossRow> {
     let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
     let one_column = sensitive == 1 && classes.sensitive().len() == 1;
-    LOSSES.iter().copied().filter(move |loss| loss.needs() == Needs::Size || one_column)
+    measure::losses().filter(move |loss| loss.needs() == Needs::Size || one_column)
 }

@@ -27,7 +27,7 @@ use futures::stream::BoxStream;
 
 use crate::class::{Budget, ClassTable, Held};
 use crate::engine::Run;
-use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::measure::utility::Utility;
 use crate::method::microaggregation::dp_centroids::Clusters;
@@ -39,7 +39,7 @@ use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::describe::Describe;
 use crate::release::kind::measure::{Measured, Searched};
 use crate::release::publish::record::{
-    ColumnRecord, PrivateRecord, PublicRecord, RecodingRecord, models_text,
+    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RecodingRecord, TableRecord, models_text,
 };
 use crate::release::publish::{digest, write};
 use crate::verify::Verified;
@@ -67,6 +67,7 @@ pub(super) fn kind_row_of_record(public: &PublicRecord) -> &'static dyn Kind {
 
 impl RecodingRecord {
     /// Returns the description of what the release shows.
+    #[doc(hidden)]
     pub fn describe(&self) -> &dyn Describe {
         match self {
             Self::Levels(levels) => levels,
@@ -156,7 +157,7 @@ pub(super) struct PlanInput<'a> {
     pub(super) recoding: Recoding,
     pub(super) classes: ClassTable,
     /// Whether a record tells what the recoding keeps.
-    pub(super) is_recorded: bool,
+    pub(super) extent: Extent,
     /// Draws the key of the noise of clusters.
     pub(super) noise_key: &'a (dyn Fn(&Clusters) -> Result<NoiseKey> + Sync),
 }
@@ -218,6 +219,11 @@ impl TablePlan {
     pub(super) fn footer(&self, models: &[Requirement]) -> Vec<(String, String)> {
         if self.names_models { write::footer(&models_text(models)) } else { Vec::new() }
     }
+
+    /// Returns the record of the table once it has so many rows in these files.
+    pub(super) fn record(&self, rows: u64, files: Vec<FileRecord>) -> TableRecord {
+        TableRecord { folder: self.folder.map(str::to_owned), columns: self.columns.clone(), rows, files }
+    }
 }
 
 /// What only the private record says.
@@ -257,17 +263,6 @@ pub(super) enum Extent {
     Public,
     /// What a private record states, too.
     Private,
-}
-
-impl Extent {
-    /// Returns the error of a released column that identifies individuals: the policy is wrong, or a folder that does not
-    /// follow from one.
-    fn of_columns(self, error: Error) -> Error {
-        match (self, error.kind()) {
-            (Self::Public, ErrorKind::Policy) => refused(error),
-            _ => error,
-        }
-    }
 }
 
 /// What was found out of a release that is right.

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::class::ClassSizes;
 use crate::engine::Context;
 use crate::error::Result;
-use crate::input::{Input, PolicySource};
+use crate::input::{PolicySource, Source};
 use crate::measure::RISKS;
 use crate::measure::utility::Utility;
 use crate::method::Outcome;
@@ -120,9 +120,9 @@ fn compared_with_input(policy: &Policy, verified: &Verified) -> Vec<ModelRecord>
 /// Builds the private record, for the publisher only.
 #[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
 pub(in crate::release) fn private_record(
-    source: &PolicySource<'_>,
+    given: &PolicySource<'_>,
     policy: &Policy,
-    input: &Input,
+    input: &Source,
     public: &PublicRecord,
     before: &Before,
     judged: &Judged,
@@ -134,8 +134,8 @@ pub(in crate::release) fn private_record(
     let verified = &judged.verified;
     let key: [u8; 32] = digest::random_key()?;
     let hierarchies =
-        source.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
-    let files = input.files.iter().map(|file| {
+        given.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), given.files.read(name)?)));
+    let files = input.files().iter().map(|file| {
         let path =
             std::fs::canonicalize(&file.path).context(&format!("input file {}", file.path.display()))?;
         Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
@@ -143,11 +143,11 @@ pub(in crate::release) fn private_record(
     Ok(PrivateRecord {
         format: FORMAT,
         release: public.digest.clone(),
-        policy: source.text.to_owned(),
+        policy: given.spec.text().to_owned(),
         hierarchies: hierarchies.collect::<Result<_>>()?,
         merged: merged_trees::recorded(policy)?,
         merged_labels: merged_trees::recorded_labels(policy),
-        input: input.argument.clone(),
+        input: input.name().to_owned(),
         files: files.collect::<Result<_>>()?,
         digest_key: digest::hex(&key),
         input_columns: before.columns.clone(),

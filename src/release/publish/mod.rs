@@ -5,7 +5,7 @@ pub(super) mod disk;
 mod entry_kind;
 pub mod input_records;
 pub(crate) mod make_record;
-mod model_record;
+pub mod model_record;
 pub(crate) mod neighbours;
 pub(crate) mod order;
 pub mod place;
@@ -14,7 +14,6 @@ pub mod record;
 pub(crate) mod released_files;
 pub mod staging;
 pub mod statement;
-#[doc(hidden)]
 pub mod target;
 mod work_folder;
 pub mod write;

@@ -79,6 +79,7 @@ impl ModelRecord {
     }
 
     /// Returns the sensitive column as the model looks at it, without its hierarchy.
+    #[doc(hidden)]
     pub fn column(&self) -> Option<SensitiveColumn> {
         let column = SensitiveColumn::from(self.sensitive.as_deref()?);
         Some(column.at_level(self.level.unwrap_or(0)).only(self.values.clone()))
@@ -88,6 +89,7 @@ impl ModelRecord {
     ///
     /// # Errors
     /// A policy error for a model or a parameter that this version does not know.
+    #[doc(hidden)]
     pub fn requirement(&self) -> Result<Requirement> {
         let parameters =
             self.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?.into())));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::engine::Context;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::input::Input;
 use crate::release::publish::entry_kind::kind_of;
 use crate::release::publish::record::{PRIVATE_END, PrivateRecord, PublicRecord, RECORD, name_of};
@@ -162,7 +162,7 @@ impl Place {
         } else if RecordHead::read(&self.private).is_some() {
             let why = "exists, and belongs to another release, whose later checks and --recoding need it; move it away, or choose \
                        another place with --private";
-            return Err(Error::policy(why).coded(Code::Exists).at(place));
+            return Err(Error::policy(why).coded(ErrorCode::Exists).at(place));
         } else {
             "a file of this name exists and is no private record; move it away, or choose another place with --private".to_owned()
         };

@@ -294,6 +294,7 @@ impl RecodingRecord {
     }
 
     /// Returns what the release is; `None` if some columns show means with noise and others centroids without.
+    #[doc(hidden)]
     pub fn kind(&self) -> Option<ReleaseKind> {
         match self {
             Self::Levels(_) => Some(ReleaseKind::Levels),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Context;
-use crate::error::{Code, Error, Result, of_file};
+use crate::error::{Error, ErrorCode, Result, of_file};
 use crate::measure::utility::Utility;
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
@@ -155,7 +155,7 @@ pub struct TableRecord {
     pub columns: Vec<ColumnRecord>,
     /// The number of rows.
     pub rows: u64,
-    /// The files in the order of their rows.
+    /// The files in the order of their rows; a stream of rows has none.
     pub files: Vec<FileRecord>,
 }
 
@@ -198,6 +198,7 @@ impl FileRecord {
     ///
     /// # Errors
     /// A data error if the file cannot be read.
+    #[doc(hidden)]
     pub fn of(folder: &Path, name: &str, rows: u64) -> Result<Self> {
         let path = folder.join(name);
         let bytes = fs::metadata(&path).context("reading the release")?.len();
@@ -223,6 +224,7 @@ impl PublicRecord {
     ///
     /// # Errors
     /// An unmet error for columns that kanon does not write.
+    #[doc(hidden)]
     pub fn written_quasi(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for column in self.quasi() {
@@ -248,6 +250,7 @@ impl PublicRecord {
     ///
     /// # Errors
     /// An internal error when it cannot be serialized.
+    #[doc(hidden)]
     pub fn sealed(mut self) -> Result<Self> {
         self.digest = self.expected_digest()?;
         Ok(self)
@@ -285,7 +288,7 @@ impl PublicRecord {
         let text = fs::read_to_string(&path).map_err(|e| {
             let why = format!("{}: {}; is this a release of kanon?", path.display(), of_file(&e));
             let is_missing = e.kind() == std::io::ErrorKind::NotFound;
-            if is_missing { Error::data(why).coded(Code::NotFound) } else { Error::data(why) }
+            if is_missing { Error::data(why).coded(ErrorCode::NotFound) } else { Error::data(why) }
         })?;
         let edited =
             || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));
@@ -337,9 +340,9 @@ pub struct PrivateRecord {
     /// The labels of the values in these columns that few individuals hold, where they are not `other`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub merged_labels: BTreeMap<String, String>,
-    /// The input as the user typed it.
+    /// The input as the user typed it, or the name of the table.
     pub input: String,
-    /// The input files.
+    /// The input files; a table has none.
     pub files: Vec<InputRecord>,
     /// The key of the input files' digests.
     pub digest_key: String,

@@ -13,18 +13,18 @@ use crate::class::Budget;
 use crate::engine::{Context, Run};
 use crate::error::Result;
 use crate::method::microaggregation::dp_centroids::Clusters;
-use crate::model::Requirement;
+use crate::policy::Policy;
 use crate::release::check_files::{check_files, read_parts};
-use crate::release::kind::{TablePlan, TableRows};
+use crate::release::kind::{Extent, TablePlan, TableRows};
 use crate::release::sink::Sink;
 use crate::verify::noise::NoiseKey;
 
 /// The files of a release.
-pub(in crate::release) struct ReleasedFiles<'a> {
+pub(in crate::release) struct ReleasedFiles {
     /// The folder of the release.
     folder: PathBuf,
-    /// The models that are required of the release.
-    models: &'a [Requirement],
+    /// The policy, whose models are required of the release.
+    policy: Arc<Policy>,
     tables: Vec<WrittenTable>,
 }
 
@@ -37,31 +37,17 @@ struct WrittenTable {
     parts: Vec<Part>,
 }
 
-impl<'a> ReleasedFiles<'a> {
-    /// Takes tables into this folder, of a release that these models are required of.
-    pub(in crate::release) fn new(folder: PathBuf, models: &'a [Requirement]) -> Self {
-        Self { folder, models, tables: Vec::new() }
-    }
-
-    /// Returns the records of the written tables, which were planned so.
-    ///
-    /// # Errors
-    /// A data error when a file cannot be read.
-    pub(in crate::release) fn records(&self, planned: &[TablePlan]) -> Result<Vec<TableRecord>> {
-        let records = self.tables.iter().zip(planned).map(|(written, planned)| {
-            Ok(TableRecord {
-                folder: planned.folder.map(str::to_owned),
-                columns: planned.columns.clone(),
-                rows: written.parts.iter().map(|part| part.rows).sum(),
-                files: FileRecord::all(&written.folder, &written.parts)?,
-            })
-        });
-        records.collect()
+impl ReleasedFiles {
+    /// Takes tables into this folder, of a release under this policy.
+    pub(in crate::release) fn new(folder: PathBuf, policy: Arc<Policy>) -> Self {
+        Self { folder, policy, tables: Vec::new() }
     }
 }
 
-impl Sink for ReleasedFiles<'_> {
-    const IS_RECORDED: bool = true;
+impl Sink for ReleasedFiles {
+    fn extent(&self) -> Extent {
+        Extent::Private
+    }
 
     fn noise_key(&self, _clusters: &Clusters) -> Result<NoiseKey> {
         Ok(NoiseKey(digest::random_key()?))
@@ -79,7 +65,7 @@ impl Sink for ReleasedFiles<'_> {
         if table.folder.is_some() {
             disk::create_folder(&folder).context(doing)?;
         }
-        let (schema, footer) = (Arc::clone(&table.schema), table.footer(self.models));
+        let (schema, footer) = (Arc::clone(&table.schema), table.footer(&self.policy.requirements));
         let written = Table { folder: &folder, schema: &schema, footer: &footer, memory };
         // A further table has as many rows at most, and takes less time for each.
         let is_first = self.tables.is_empty();
@@ -102,5 +88,13 @@ impl Sink for ReleasedFiles<'_> {
             read_parts(session, folder, parts)
         });
         tables.collect()
+    }
+
+    fn records(&self, planned: &[TablePlan]) -> Result<Vec<TableRecord>> {
+        let records = self.tables.iter().zip(planned).map(|(written, planned)| {
+            let rows = written.parts.iter().map(|part| part.rows).sum();
+            Ok(planned.record(rows, FileRecord::all(&written.folder, &written.parts)?))
+        });
+        records.collect()
     }
 }

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
-use crate::input::Input;
+use crate::input::Source;
 use crate::release::publish::disk;
 pub use crate::release::publish::disk::private_file;
 use crate::release::publish::place::{Place, belongs};
@@ -81,10 +81,12 @@ impl Staging {
     /// # Errors
     /// A policy error if OUT or the private record exists and may not be replaced, or if the work
     /// directory is not kanon's; a data error if another run works on OUT.
-    pub fn begin(place: &Place, overwrite: bool, input: &Input) -> Result<Self> {
+    pub fn begin(place: &Place, overwrite: bool, input: &Source) -> Result<Self> {
         let place = place.absolute()?;
-        check_apart(place.out(), input)?;
-        place.check_not_read(input)?;
+        if let Source::Files(input) = input {
+            check_apart(place.out(), input)?;
+            place.check_not_read(input)?;
+        }
         let work = WorkFolder::of(place.out())?;
         clear_leftovers(place.out(), &work)?;
         place.check_free(overwrite)?;
@@ -391,10 +393,10 @@ pub(crate) mod faults;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Format;
+    use crate::input::{Input, InputFormat};
 
-    fn nothing() -> Input {
-        Input::of_files("x.csv", vec![], Format::Csv)
+    fn nothing() -> Source {
+        Input::of_files("x.csv", vec![], InputFormat::Csv).into()
     }
 
     #[test]

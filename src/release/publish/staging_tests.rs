@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::disk::fault::{self, Faults};
 use super::*;
-use crate::input::Format;
+use crate::input::{Input, InputFormat};
 use crate::release::publish::record::{
     FORMAT, FileRecord, PublicRecord, RecodingRecord, SearchRecord, TableRecord,
 };
@@ -13,8 +13,8 @@ use crate::verify::as_is::UniqueTogether;
 
 const PART: &str = "part-00000.parquet";
 
-pub(in super::super) fn nothing() -> Input {
-    Input::of_files("x.csv", vec![], Format::Csv)
+pub(in super::super) fn nothing() -> Source {
+    Input::of_files("x.csv", vec![], InputFormat::Csv).into()
 }
 
 fn private(release: &str) -> PrivateRecord {
@@ -384,7 +384,7 @@ fn whatever_appears_at_out_meanwhile_is_left() {
                 let (refused, same) = disturbed(&out, begin == "a release", faults, 1, act);
                 let case = format!("{case} over {begin}, no_exchange {no_exchange}: {refused}");
                 assert!(same, "{case}");
-                assert_eq!(refused.kind(), crate::error::Kind::Policy, "{case}");
+                assert_eq!(refused.kind(), crate::error::ErrorKind::Policy, "{case}");
                 assert!(refused.to_string().contains("something else appeared there"), "{case}");
                 assert!(!names(folder.path()).contains(&".out.kanon-work".to_owned()), "{case}");
             }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::measure::{LOSSES, RISKS};
+use crate::measure::{RISKS, losses};
 use crate::method::{AUTO, METHODS, MethodSpec, kind_of};
 use crate::policy::{Policy, PolicySpec, Promises, parse_day, protects_column};
 use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, are_same_models};
@@ -153,7 +153,10 @@ impl Statement {
         let holds = [
             (self.released_on.as_deref().is_none_or(|day| parse_day(day).is_ok()), "the day of the release"),
             (is_method(&self.method) && is_made_by(&self.method), "the method"),
-            (LOSSES.iter().any(|row| row.doc().name == self.objective), "the objective"),
+            (
+                losses().any(|row| row.doc().name == self.objective),
+                "the objective, which no loss measure of this program has as its name",
+            ),
             (limit_is_a_share, "the suppression limit"),
             (!self.rows_are_individuals || record.individuals.is_none(), "what is counted"),
             (

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::engine::Context;
-use crate::error::{Code, Error, Result, of_file};
+use crate::error::{Error, ErrorCode, Result, of_file};
 use crate::input::Input;
 use crate::input::address::local_path;
 use crate::release::publish::disk;
@@ -181,7 +181,7 @@ pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Re
     }
     if !overwrite {
         let why = format!("--to {shown}: a release already exists; --overwrite replaces it");
-        return Err(Error::policy(why).coded(Code::Exists));
+        return Err(Error::policy(why).coded(ErrorCode::Exists));
     }
     let place = format!("--to {shown}");
     for entry in fs::read_dir(found).context(&place)? {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::engine::Context;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::release::publish::disk;
 use crate::release::publish::entry_kind::kind_of;
 use crate::release::publish::record::name_of;
@@ -98,7 +98,7 @@ impl WorkFolder {
 
     fn another_run(&self) -> Error {
         Error::data(format!("another run is writing to {}; wait for it to end", self.out.display()))
-            .coded(Code::ConcurrentRun)
+            .coded(ErrorCode::ConcurrentRun)
     }
 
     /// Makes the work directory and locks it.

@@ -26,7 +26,7 @@ fn precious(folder: &Path) {
 fn refused_untouched(folder: &Path, parts: &[&str]) {
     let before = tree(folder);
     let refused = run(&folder.join("out"), true, 2).unwrap_err();
-    assert_eq!(refused.kind(), crate::error::Kind::Policy, "{refused}");
+    assert_eq!(refused.kind(), crate::error::ErrorKind::Policy, "{refused}");
     for part in [".out.kanon-work", "move it away"].iter().chain(parts) {
         assert!(refused.to_string().contains(part), "{part}: {refused}");
     }

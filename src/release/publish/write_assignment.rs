@@ -1,5 +1,5 @@
 //! Writes the assignment of regions that the private record keeps;
-//! [`verify::assignment`](crate::verify) reads it.
+//! [`verify::assignment`](mod@crate::verify) reads it.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ use crate::engine::replay_table::table_of_plan;
 use crate::engine::{Context, Resources, column, counting_rules};
 use crate::error::Error;
 use crate::input::Loaded;
-use crate::measure::LOSSES;
+use crate::measure::{self, LossRow};
 use crate::method::lattice::exhaustive::for_every_node;
 use crate::model::Needs;
 use crate::policy::Policy;
@@ -64,8 +64,9 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     if !identifiers.is_empty() {
         inputs.push(table.select(identifiers)?.into_unoptimized_plan());
     }
-    let schema = schema(policy);
-    let task = Lattice { followed, schema: Arc::clone(&schema) };
+    let losses: Vec<LossRow> = losses().collect();
+    let schema = schema(policy, &losses);
+    let task = Lattice { followed, losses, schema: Arc::clone(&schema) };
     plan_of(Arc::new(task), inputs, schema)
 }
 
@@ -74,11 +75,11 @@ fn level_fields(policy: &Policy) -> Fields {
 }
 
 /// Returns the losses that do not have a column of their own already.
-fn losses() -> impl Iterator<Item = crate::measure::LossRow> {
-    LOSSES.iter().copied().filter(|loss| loss.doc().name != "suppressed_rows")
+fn losses() -> impl Iterator<Item = LossRow> {
+    measure::losses().filter(|loss| loss.doc().name != "suppressed_rows")
 }
 
-fn schema(policy: &Policy) -> SchemaRef {
+fn schema(policy: &Policy, losses: &[LossRow]) -> SchemaRef {
     let count = |name: &str| Field::new(name, DataType::UInt64, false);
     let mut fields = vec![
         Field::new("levels", DataType::Struct(level_fields(policy)), false),
@@ -89,13 +90,15 @@ fn schema(policy: &Policy) -> SchemaRef {
         count("classes"),
         Field::new("min_class", DataType::UInt64, true),
     ];
-    fields.extend(losses().map(|loss| Field::new(loss.doc().name, DataType::Float64, true)));
+    fields.extend(losses.iter().map(|loss| Field::new(loss.doc().name, DataType::Float64, true)));
     Arc::new(Schema::new(fields))
 }
 
 #[derive(Debug)]
 struct Lattice {
     followed: BoundPolicy,
+    /// Those of the columns.
+    losses: Vec<LossRow>,
     schema: SchemaRef,
 }
 
@@ -132,13 +135,13 @@ impl Task for Lattice {
         }
         let (policy, classes) = self.followed.classes(inputs, &session, &run).await?;
 
+        let losses = self.losses.clone();
         let nodes = run.on_own_thread(move |run| {
             let mut nodes: Vec<Node> = Vec::new();
             ask(run, &policy, &classes, 1, None, |lattice| {
                 for_every_node(lattice, &mut |node| {
-                    let knows = |loss: crate::measure::LossRow| {
-                        loss.needs() == Needs::Size || !classes.sensitive().is_empty()
-                    };
+                    let knows =
+                        |loss: LossRow| loss.needs() == Needs::Size || !classes.sensitive().is_empty();
                     nodes.push(Node {
                         levels: node.levels().to_vec(),
                         anonymous: node.is_anonymous(lattice.problem.limit),
@@ -146,7 +149,7 @@ impl Task for Lattice {
                         suppressed_individuals: node.suppressed_individuals(),
                         classes: node.kept_classes(),
                         min_class: node.min_class(),
-                        losses: losses().map(|loss| knows(loss).then(|| loss.value(node))).collect(),
+                        losses: losses.iter().map(|loss| knows(*loss).then(|| loss.value(node))).collect(),
                     });
                 })
             })?;
@@ -177,7 +180,7 @@ impl Lattice {
             counts(|node| node.classes),
             Arc::new(nodes.iter().map(|node| node.min_class).collect::<UInt64Array>()),
         ];
-        for loss in 0..losses().count() {
+        for loss in 0..self.losses.len() {
             columns.push(Arc::new(nodes.iter().map(|node| node.losses[loss]).collect::<Float64Array>()));
         }
         RecordBatch::try_new(Arc::clone(&self.schema), columns).context("showing the nodes")

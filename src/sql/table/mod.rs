@@ -39,7 +39,7 @@ use datafusion::sql::sqlparser::ast::TableFactor;
 use super::hierarchies::Hierarchies;
 use super::measure_state::reached_by;
 use crate::doc::Doc;
-use crate::model::{MODELS, ModelRow, Needs};
+use crate::model::{self, ModelRow, Needs};
 use arguments::Arguments;
 pub(super) use task::is_task;
 
@@ -63,7 +63,7 @@ pub(crate) fn models_of_population() -> impl Iterator<Item = (&'static ModelRow,
     };
     let documented =
         |row: &'static ModelRow| (row, Doc { parameters: of_population::PARAMETERS, ..*row.doc });
-    MODELS.iter().filter(looks).map(documented)
+    model::all().filter(looks).map(documented)
 }
 
 /// The planner's name in a session's list.

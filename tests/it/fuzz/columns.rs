@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, StringArray, new_null_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
-use datafusion_kanon::generalize::{Hierarchy, Value, apply};
+use datafusion_kanon::internals::generalize::{Hierarchy, Value, apply};
 
 const TEXTS: &[&str] = &[
     "",

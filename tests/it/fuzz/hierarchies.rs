@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
-use datafusion_kanon::generalize::{Hierarchy, hierarchy};
+use datafusion_kanon::internals::generalize::{Hierarchy, hierarchy};
 
 use super::columns::agree;
 use super::random::{NUMBERS, Random};

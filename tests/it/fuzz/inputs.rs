@@ -18,11 +18,11 @@ use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::engine::{Resources, Run, map_error};
-use datafusion_kanon::error::Error;
-use datafusion_kanon::input::{Format, Input, Loaded, PolicySource, open};
-use datafusion_kanon::policy::{CsvOptions, PolicySpec};
-use datafusion_kanon::release::{Place, check_release, release};
+use datafusion_kanon::internals::engine::{Resources, Run, map_error};
+use datafusion_kanon::internals::error::Error;
+use datafusion_kanon::internals::input::{Input, InputFormat, Loaded, PolicySource, open};
+use datafusion_kanon::internals::policy::{CsvOptions, PolicySpec};
+use datafusion_kanon::internals::release::{Place, check_release, release};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -351,7 +351,8 @@ impl InputFiles {
             },
         };
         let run = Run { resources: self.resources.clone(), ..Run::default() };
-        let opened = self.within(async { open(&run, &input, &said, &self.files).await })?;
+        let opened = self
+            .within(async { open(&run, &input, &PolicySource { spec: &said, files: &self.files }).await })?;
         let loaded = match opened {
             Ok(loaded) => loaded,
             Err(error) => return blameless(&error, &names),
@@ -366,22 +367,26 @@ impl InputFiles {
         }
         // A release costs a hundred times as much.
         if !policy.is_empty() && file.len().is_multiple_of(5) {
-            self.release(&input, &said, policy, &names)
+            self.release(&input, &said, &names)
         } else {
             Ok(())
         }
     }
 
     /// Releases; what was released must be what a check of it finds.
-    fn release(&self, input: &Input, said: &PolicySpec, policy: &str, names: &str) -> Result<(), String> {
+    fn release(&self, input: &Input, said: &PolicySpec, names: &str) -> Result<(), String> {
         let out = Place::beside(&self.folder.path().join("out")).map_err(|error| error.to_string())?;
         let run = Run { resources: self.resources.clone(), ..Run::default() };
-        let source = PolicySource { spec: said, text: policy, files: &self.files };
+        let source = PolicySource { spec: said, files: &self.files };
         let outcome = match self.within(release(&run, input, &source, &out, false))? {
             Ok(released) => {
                 shows_no_cell(&format!("{released:?}"), &(names.to_owned() + &input.argument))?;
-                let checked =
-                    self.within(check_release(&run, &out, Some(input), Some((said, &self.files))))?;
+                let checked = self.within(check_release(
+                    &run,
+                    &out,
+                    Some(&input.into()),
+                    Some(&PolicySource { spec: said, files: &self.files }),
+                ))?;
                 checked.map(drop).map_err(|error| format!("a release that does not hold: {error}"))
             }
             // The two readings of texts, or the fast way and the obvious one, differ.
@@ -404,7 +409,7 @@ impl InputFiles {
 /// The names that a file says: the first line of a CSV file with a header, the keys of JSON lines.
 fn header(input: &Input, options: &CsvOptions, file: &[u8]) -> String {
     match input.format {
-        Format::Csv if options.has_header() => {
+        InputFormat::Csv if options.has_header() => {
             let mut reader = csv::ReaderBuilder::new();
             reader.has_headers(false).flexible(true).delimiter(delimiter_of(input, options));
             let first = reader.from_reader(file).byte_records().next();
@@ -413,7 +418,7 @@ fn header(input: &Input, options: &CsvOptions, file: &[u8]) -> String {
                 .map(|first| String::from_utf8_lossy(first.as_slice()).into_owned())
                 .unwrap_or_default()
         }
-        Format::Json => {
+        InputFormat::Json => {
             let rows = file.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
             let keys = rows.flat_map(|row: serde_json::Map<String, serde_json::Value>| {
                 row.into_iter().map(|(key, _)| key)
@@ -439,11 +444,11 @@ fn as_it_is_written(
 ) -> Result<(), String> {
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let Ok(text) = std::str::from_utf8(file) else { return Ok(()) };
-    if input.format == Format::Json {
+    if input.format == InputFormat::Json {
         let lines = text.split('\n').filter(|line| !line.trim_matches([' ', '\t', '\r']).is_empty()).count();
         return if lines == rows { Ok(()) } else { Err(format!("{lines} lines became {rows} rows")) };
     }
-    if input.format != Format::Csv || text.contains(['"', '\r']) {
+    if input.format != InputFormat::Csv || text.contains(['"', '\r']) {
         return Ok(());
     }
     let delimiter = char::from(delimiter_of(input, options));

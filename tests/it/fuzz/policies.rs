@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, Schema};
-use datafusion_kanon::policy::{ColumnSpec, PolicySpec};
+use datafusion_kanon::internals::policy::{ColumnSpec, PolicySpec};
 
 use super::columns::{agree, extremes, types};
 use super::random::{NUMBERS, Random};

@@ -11,10 +11,10 @@ use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_kanon::generalize::GENERALIZERS;
-use datafusion_kanon::measure::RISKS;
-use datafusion_kanon::parameter::Kind;
-use datafusion_kanon::sql::register_all;
+use datafusion_kanon::internals::generalize::GENERALIZERS;
+use datafusion_kanon::internals::measure::RISKS;
+use datafusion_kanon::internals::parameter::Kind;
+use datafusion_kanon::internals::sql::register_all;
 use tokio::runtime::Runtime;
 
 use super::columns::{extremes, types};

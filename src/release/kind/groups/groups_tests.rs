@@ -10,11 +10,12 @@ use super::*;
 use crate::engine::Resources;
 use crate::generalize::Value;
 use crate::input::infer_types::Typing;
-use crate::input::{Input, open, open_typed};
+use crate::input::{Input, PolicySource, open, open_typed};
 use crate::method::Recoding;
 use crate::policy::{Folder, PolicySpec};
 use crate::release::pipeline::carry_out;
 use crate::release::publish::released_files::ReleasedFiles;
+use crate::release::sink::Sink;
 use crate::release::{profile_classes, search};
 
 const POLICY: &str = r#"
@@ -39,16 +40,17 @@ async fn released(csv: &str, threads: usize, key: u8) -> BTreeMap<String, Vec<u8
     let spec = PolicySpec::parse(POLICY).unwrap();
     let files = Folder(folder.path().to_path_buf());
     let input = Input::find(folder.path().join("people.csv").to_str().unwrap()).unwrap();
-    let loaded = open(&run, &input, &spec, &files).await.unwrap();
+    let loaded = open(&run, &input, &PolicySource { spec: &spec, files: &files }).await.unwrap();
     let table = profile_classes(&run, &loaded).await.unwrap();
     let (_, outcome) = search(&run, &loaded.policy, &table, 1).unwrap();
     let Recoding::Groups(groups) = &outcome.best[0].recoding else { panic!("not groups") };
-    let again = open_typed(&run, &input, &spec, &files, Typing::Plain);
+    let policy = PolicySource { spec: &spec, files: &files };
+    let again = open_typed(&run, &input, &policy, Typing::Plain);
     let out = folder.path().join("out");
     fs::create_dir(&out).unwrap();
     let key = DealingKey([key; DealingKey::BYTES]);
     let plan = plan_dealt(&run, &loaded, Arc::clone(groups), key).await.unwrap();
-    let mut written = ReleasedFiles::new(out.clone(), &loaded.policy.requirements);
+    let mut written = ReleasedFiles::new(out.clone(), Arc::clone(&loaded.policy));
     let made = carry_out(&run, &loaded, plan, again, &mut written).await.unwrap();
     let tables = written.records(&made.content.tables).unwrap();
     assert_eq!(made.judged.classes, tables[1].rows / 2);

@@ -168,19 +168,12 @@ struct GroupsJudge {
 
 #[async_trait]
 impl Judge for GroupsJudge {
-    async fn judge(
-        &self,
-        run: &Run,
-        again: &Loaded,
-        written: Vec<DataFrame>,
-        extent: Extent,
-    ) -> Result<Judged> {
+    async fn judge(&self, run: &Run, again: &Loaded, written: Vec<DataFrame>, _: Extent) -> Result<Judged> {
         let policy = &again.policy;
         let tables = group_tables(written, &self.record, &policy.requirements, policy.individual())?;
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "verification"));
         let found = tables.verify(Some((again.table.clone(), self.key)), &budget, &run.stop).await?;
-        let checked = role_checks::check_released_groups(run, again, found.rows).await;
-        checked.map_err(|error| extent.of_columns(error))?;
+        role_checks::check_released_groups(run, again, found.rows).await?;
         Ok(judged(&tables, found, policy.individual().is_some(), true))
     }
 }

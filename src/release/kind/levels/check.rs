@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Schema, TimeUnit};
 use datafusion::prelude::DataFrame;
 
 use crate::error::Result;
-use crate::generalize::{AsIs, Descriptor, Generalizer, clip, suppress::Suppress};
+use crate::generalize::{self, AsIs, Descriptor, Generalizer, clip, suppress::Suppress};
 use crate::release::check_record::refused;
 use crate::release::publish::record::{LevelRecord, PublicRecord};
 use crate::release::released_labels::released_labels;
@@ -19,8 +19,22 @@ use crate::release::released_labels::released_labels;
 pub(super) fn check_columns(public: &PublicRecord) -> Result<()> {
     for column in public.quasi() {
         let is_right = |level| is_level(level, column.data_type == DataType::Utf8.to_string());
-        if !public.recoding.level(&column.name).is_some_and(is_right) {
-            return Err(refused(format!("the record contradicts itself on the level of `{}`", column.name)));
+        let level = public.recoding.level(&column.name);
+        if !level.is_some_and(is_right) {
+            let is_unknown = |level: &LevelRecord| {
+                let others = [Descriptor::as_is(), Descriptor::of_merge(1, None)];
+                let mut known = generalize::all().map(|row| row.doc.name);
+                let name = level.by.generalizer.as_str();
+                !known.any(|one| one == name) && others.iter().all(|other| other.generalizer != name)
+            };
+            let why = match level.is_some_and(is_unknown) {
+                true => ": this program has no generalizer of the recorded name",
+                false => "",
+            };
+            return Err(refused(format!(
+                "the record contradicts itself on the level of `{}`{why}",
+                column.name
+            )));
         }
     }
     Ok(())

@@ -29,7 +29,8 @@ use crate::release::kind::classes::{
 use crate::release::kind::measure::{Measured, RecodingParts, Searched, losses_of_node};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
-    Content, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, only_table, wrong_recoding,
+    Content, Extent, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, only_table,
+    wrong_recoding,
 };
 use crate::release::publish::record::{
     FoundRecoding, LevelRecord, PrivateRecord, PublicRecord, RecodingRecord,
@@ -85,7 +86,7 @@ impl Kind for Levels {
     }
 
     async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
-        let PlanInput { recoding: Recoding::Levels(levels), classes, is_recorded, .. } = found else {
+        let PlanInput { recoding: Recoding::Levels(levels), classes, extent, .. } = found else {
             return Err(wrong_recoding());
         };
         let policy = &loaded.policy;
@@ -96,7 +97,7 @@ impl Kind for Levels {
         let node = EvaluatedNode::new(&classes, &levels, &rolled, &policy.requirements)?;
         check_not_empty(policy, &node)?;
         let (generalizers, kept) = label_kept(&node)?;
-        let utility = is_recorded.then(|| Utility::of_node(&node)).transpose()?;
+        let utility = (extent == Extent::Private).then(|| Utility::of_node(&node)).transpose()?;
         let costs = granularity::of_columns(&node);
         drop(rolled);
         let schema = schema(policy, loaded.schema(), &generalizers)?;

@@ -71,8 +71,7 @@ impl Kind for Noise {
     }
 
     async fn plan(&self, run: &Run, loaded: &Loaded, found: PlanInput<'_>) -> Result<ReleasePlan> {
-        let PlanInput { recoding: Recoding::Clusters(clusters), classes, is_recorded, noise_key } = found
-        else {
+        let PlanInput { recoding: Recoding::Clusters(clusters), classes, extent, noise_key } = found else {
             return Err(wrong_recoding());
         };
         drop(classes);
@@ -86,7 +85,7 @@ impl Kind for Noise {
         let label = labelled(policy, &schema, &kept)?;
         let content = content_of(policy, schema, clusters.mechanism().clone(), clusters.rows(), key)?;
         let rows: TableRows = Box::pin(async move { Ok(ordered_rows(class_rows(&kept.rows), label)) });
-        let warning = is_recorded.then(|| warning(&clusters)).transpose()?.flatten();
+        let warning = (extent > Extent::Verdict).then(|| warning(&clusters)).transpose()?.flatten();
         let warnings = warning.into_iter().collect();
         Ok(ReleasePlan {
             content,

@@ -22,7 +22,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::class::{Budget, ClassTable, EncodedColumn, Held, Region, ReleasedClasses};
 use crate::decimal::ratio;
 use crate::engine::{PoolBudget, Run};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::generalize::region_label::Values;
 use crate::generalize::{RegionLabel, Value, text_forms};
 use crate::input::Loaded;
@@ -86,7 +86,7 @@ impl ChangedColumn {
             plural::rows(*rows),
         );
         // Numbers and dates move on from night to night; names do not.
-        if *has_intervals { Error::unmet(why) } else { Error::policy(why).coded(Code::OtherColumns) }
+        if *has_intervals { Error::unmet(why) } else { Error::policy(why).coded(ErrorCode::OtherColumns) }
     }
 }
 

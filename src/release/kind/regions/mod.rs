@@ -34,7 +34,7 @@ use crate::release::kind::classes::{
 use crate::release::kind::measure::{Measured, RecodingParts, Searched, applicable_losses};
 use crate::release::kind::recorded_table::RecordedTable;
 use crate::release::kind::{
-    Content, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, wrong_recoding,
+    Content, Extent, Folder, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, wrong_recoding,
 };
 use crate::release::publish::record::{
     CentroidColumn, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions as Shows,
@@ -120,20 +120,20 @@ pub(super) fn plan(
     found: PlanInput<'_>,
     remarks: impl Fn(&EvaluatedPartition<'_>) -> Result<Vec<String>>,
 ) -> Result<ReleasePlan> {
-    let PlanInput { recoding: Recoding::Classes(released), classes, is_recorded, .. } = found else {
+    let PlanInput { recoding: Recoding::Classes(released), classes, extent, .. } = found else {
         return Err(wrong_recoding());
     };
     let policy = &loaded.policy;
     let merged = classes.merge(&released)?;
     let evaluated = EvaluatedPartition::new(&classes, &released, &merged, &policy.requirements)?;
-    let remarks = if is_recorded { remarks(&evaluated)? } else { Vec::new() };
+    let remarks = if extent > Extent::Verdict { remarks(&evaluated)? } else { Vec::new() };
     check_not_empty(policy, &evaluated)?;
     let (assignment, kept) = label_kept(policy, &evaluated)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
     let mut held = Held::new(&budget);
     // With what the private record makes of it.
     held.at_least(assignment.len() * 4)?;
-    let utility = is_recorded.then(|| Utility::of_partition(&evaluated)).transpose()?;
+    let utility = (extent == Extent::Private).then(|| Utility::of_partition(&evaluated)).transpose()?;
     let costs = granularity::of_columns(&evaluated);
     let secret = Secret { assignment: Some(assignment.clone()), ..Secret::default() };
     let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };

@@ -11,7 +11,7 @@ use crate::class::{Budget, Region, Unlimited};
 use crate::engine::{Resources, Run};
 use crate::generalize::Value;
 use crate::input::infer_types::Typing;
-use crate::input::{Input, Loaded, open, open_typed};
+use crate::input::{Input, Loaded, PolicySource, open, open_typed};
 use crate::method::ReleaseKind;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::{Folder, PolicySpec};
@@ -62,10 +62,10 @@ async fn released(
 ) -> Found {
     let classes = profile_classes(run, loaded).await.unwrap();
     let noise_key = |_: &Clusters| -> Result<NoiseKey> { panic!("no noise") };
-    let found = PlanInput { recoding, classes, is_recorded: true, noise_key: &noise_key };
+    let found = PlanInput { recoding, classes, extent: Extent::Private, noise_key: &noise_key };
     let plan = kind_row(kind).plan(run, loaded, found).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut files = ReleasedFiles::new(folder.path().to_path_buf(), &loaded.policy.requirements);
+    let mut files = ReleasedFiles::new(folder.path().to_path_buf(), Arc::clone(&loaded.policy));
     let memory: Arc<dyn Budget> = Arc::new(Unlimited);
     for (table, rows) in plan.content.tables.iter().zip(plan.rows) {
         files.take(run, table, rows, &memory).await.unwrap();
@@ -143,8 +143,10 @@ async fn an_optimal_node_expressed_as_classes_releases_the_same_rows() {
             let text = if model.starts_with('k') { text.replacen("k = 2\n", "", 1) } else { text };
             let spec = PolicySpec::parse(&text).unwrap();
             let files = Folder(folder.path().to_path_buf());
-            let loaded = open(&run, &input, &spec, &files).await.unwrap();
-            let again = open_typed(&run, &input, &spec, &files, Typing::Plain).await.unwrap();
+            let loaded = open(&run, &input, &PolicySource { spec: &spec, files: &files }).await.unwrap();
+            let again = open_typed(&run, &input, &PolicySource { spec: &spec, files: &files }, Typing::Plain)
+                .await
+                .unwrap();
             let table = profile_classes(&run, &loaded).await.unwrap();
             let (_, outcome) = search(&run, &loaded.policy, &table, 3).unwrap();
             for best in &outcome.best {

@@ -1,0 +1,155 @@
+//! Where the rows of a run come from: files, or a table that another program provides.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::files::{Input, InputFormat};
+use super::infer_types::Typing;
+use super::pinned_file::PinnedFile;
+use super::provided_table::ProvidedTable;
+use super::table::typed_table;
+use crate::engine::Context;
+use crate::error::{Error, ErrorCode, Result};
+use crate::policy::{CsvOptions, PolicySpec, one_name_each};
+
+/// The rows of a run: files, or a table of a [`TableProvider`].
+///
+/// A run scans a table several times, in sessions of its own: memory and spill files are those of the run, and a view must
+/// not need a planner of its own session. **Each scan must give the same rows**, in any order. Files are compared with what
+/// they were at the start of a run; a table cannot be. What protects a release is its verification, which scans the
+/// table again: it refuses rows that were not released as the policy says, and another number of rows than was grouped.
+///
+/// The types are those of the Arrow columns. Cells of text stay text, so the two ways of reading texts, which verify each
+/// other on CSV files, are one here. What a provider says of its statistics and of the order of its rows is not used, and
+/// no filter or limit is pushed down to it.
+///
+/// Where a method adds noise, the names and the order of the columns must not follow from the rows, as they do in a
+/// table of JSON lines whose schema was inferred.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Source {
+    /// Files.
+    Files(Input),
+    /// A table.
+    Table {
+        /// The name by which the private record calls it.
+        name: String,
+        /// The table.
+        provider: Arc<dyn TableProvider>,
+    },
+}
+
+impl Source {
+    /// Creates the source of a table with a name for the private record.
+    pub fn table(name: impl Into<String>, provider: Arc<dyn TableProvider>) -> Self {
+        Self::Table { name: name.into(), provider }
+    }
+
+    /// Returns the name of the table, or the path of the files as it was typed.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Files(input) => &input.argument,
+            Self::Table { name, .. } => name,
+        }
+    }
+
+    /// Returns the files; a table has none.
+    #[doc(hidden)]
+    pub fn files(&self) -> &[PinnedFile] {
+        match self {
+            Self::Files(input) => &input.files,
+            Self::Table { .. } => &[],
+        }
+    }
+
+    /// Returns whether the columns have types, rather than cells of text.
+    pub(crate) fn has_types(&self) -> bool {
+        match self {
+            Self::Files(input) => input.format.has_types(),
+            Self::Table { .. } => true,
+        }
+    }
+
+    /// Returns whether the rows decide which columns there are.
+    pub(super) fn has_columns_of_rows(&self) -> bool {
+        matches!(self, Self::Files(input) if input.format == InputFormat::Json)
+    }
+
+    /// Checks that no file changed since it was found. Of a table nothing is known.
+    ///
+    /// # Errors
+    /// As [`Input::still_the_same`].
+    #[doc(hidden)]
+    pub fn still_the_same(&self) -> Result<()> {
+        match self {
+            Self::Files(input) => input.still_the_same(),
+            Self::Table { .. } => Ok(()),
+        }
+    }
+
+    /// Checks every line of CSV files, like [`Input::check_lines`]; a table has none.
+    pub(crate) fn check_lines(&self, csv: &CsvOptions) -> Result<()> {
+        match self {
+            Self::Files(input) => input.check_lines(csv),
+            Self::Table { .. } => Ok(()),
+        }
+    }
+
+    /// Reads the rows as canonical columns under a policy, like [`Input::table_typed`].
+    ///
+    /// # Errors
+    /// A data error when the rows cannot be read, or two columns have one name.
+    pub(super) async fn table_typed(
+        &self,
+        session: &SessionContext,
+        spec: &PolicySpec,
+        typing: Typing,
+    ) -> Result<DataFrame> {
+        let csv_type = |name: &str| spec.csv_type(name);
+        let (name, provider) = match self {
+            Self::Files(input) => return input.table_typed(session, spec.csv(), &csv_type, typing).await,
+            Self::Table { name, provider } => (name, provider),
+        };
+        let table = ProvidedTable::new(Arc::clone(provider));
+        let schema = table.schema();
+        let place = || format!("table `{name}`");
+        if schema.fields().is_empty() {
+            let why = "the table has no columns";
+            return Err(Error::data(why).coded(ErrorCode::EmptyInput).at(place()));
+        }
+        one_name_each(&schema).map_err(|error| error.at(place()))?;
+        let rows = session.read_table(Arc::new(table)).context("opening the input")?;
+        typed_table(rows, &schema, true, (spec.csv(), &csv_type), typing).await
+    }
+}
+
+/// Shows the name alone: a provider may hold rows and print them.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(input) => f.debug_tuple("Files").field(input).finish(),
+            Self::Table { name, .. } => write!(f, "Table({name})"),
+        }
+    }
+}
+
+impl From<Input> for Source {
+    fn from(input: Input) -> Self {
+        Self::Files(input)
+    }
+}
+
+impl From<&Input> for Source {
+    fn from(input: &Input) -> Self {
+        Self::Files(input.clone())
+    }
+}
+
+impl From<&Source> for Source {
+    fn from(source: &Source) -> Self {
+        source.clone()
+    }
+}

@@ -1,0 +1,144 @@
+//! The stages of a run from its input to rows that were verified, with their public record: the same for a folder of files
+//! and for a stream of rows.
+
+use std::sync::Arc;
+
+use crate::class::ClassSizes;
+use crate::engine::Run;
+use crate::error::{Error, ErrorCode, Result};
+use crate::input::infer_types::Typing;
+use crate::input::population::PopulationTable;
+use crate::input::{Loaded, PolicySource, Source, open, open_typed};
+use crate::model::Requirement;
+use crate::policy::Policy;
+use crate::release::doubts;
+use crate::release::earlier_recoding;
+use crate::release::pipeline::{VerifiedRelease, write_and_verify};
+use crate::release::publish::make_record::{Before, public_record, search_record};
+use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, SearchRecord};
+use crate::release::role_checks;
+use crate::release::search::{limit, profile_classes, search_apart, unseen_values};
+use crate::release::sink::Sink;
+
+/// The advice for an input that does not fit the policy of a private record: edit the policy file,
+/// not the record.
+const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release, whose input it fitted, so the load has changed: correct \
+     the load, or edit the policy file and make a new first release with --policy";
+
+/// A release that was verified and is not published yet.
+pub(super) struct Unpublished<S> {
+    /// What took the rows.
+    pub(super) sink: S,
+    pub(super) policy: Arc<Policy>,
+    pub(super) public: PublicRecord,
+    pub(super) made: VerifiedRelease,
+    /// The input before recoding.
+    pub(super) before: Before,
+    /// How the recoding was found.
+    pub(super) searched: SearchRecord,
+    /// What is doubtful about the policy and its input, in whole sentences for users.
+    pub(super) doubts: Vec<String>,
+    /// What the publisher should know once the release is published, in whole sentences.
+    pub(super) warnings: Vec<String>,
+    /// Whether a model compared the classes with a population.
+    pub(super) reads_population: bool,
+}
+
+/// Opens the input of a run, which may follow an `earlier` release.
+///
+/// # Errors
+/// As [`open`].
+pub(super) async fn opened(
+    run: &Run,
+    input: &Source,
+    policy: &PolicySource<'_>,
+    earlier: Option<&PrivateRecord>,
+) -> Result<Loaded> {
+    let loaded = open(run, input, policy).await;
+    loaded.map_err(|error| of_load(error, earlier))
+}
+
+/// Releases the rows of an opened input into a sink, by a search or by the recoding of an `earlier` release: the stages that the
+/// [module](super) lists, up to the public record.
+///
+/// # Errors
+/// Any failure; the caller must then discard what the sink took.
+pub(super) async fn unpublished<S: Sink>(
+    run: &Run,
+    input: &Source,
+    policy: &PolicySource<'_>,
+    earlier: Option<&PrivateRecord>,
+    loaded: Loaded,
+    mut sink: S,
+) -> Result<Unpublished<S>> {
+    let resolved = &loaded.policy;
+    role_checks::check_policy(run, &loaded).await?;
+    let classes = profile_classes(run, &loaded).await;
+    let classes = classes.map_err(|error| of_load(error, earlier))?;
+    let doubts = doubts::doubts(run, &loaded, &classes).await?;
+    let duplicates = role_checks::duplicates(run, &loaded, &classes).await?;
+    role_checks::check_input(run, &loaded, &classes).await?;
+    let before = Before {
+        sizes: ClassSizes::of(&classes, classes.base()),
+        columns: InputColumn::all(resolved, loaded.schema())?,
+        rows: classes.total_rows(),
+        individuals: resolved.individual().map(|_| classes.total_individuals()),
+        unowned_rows: resolved.individual().map(|_| classes.unowned_rows()),
+        limit: limit(resolved, &classes),
+        duplicates,
+    };
+
+    let (classes, method, outcome) = match earlier {
+        None => {
+            let (classes, method, outcome) = search_apart(run, resolved, classes).await?;
+            (classes, method.to_owned(), outcome)
+        }
+        Some(record) => {
+            let outcome = earlier_recoding::apply_again(run, &loaded, &classes, record)?;
+            (classes, record.search.method.clone(), outcome)
+        }
+    };
+    let searched = search_record(resolved, &method, &outcome);
+    let mut warnings = unseen_values(resolved, &classes);
+    warnings.extend(resolved.requirements.iter().filter_map(Requirement::why_vacuous));
+    let again = open_typed(run, input, policy, Typing::Plain);
+    let mut made = write_and_verify(run, &loaded, classes, outcome, again, &mut sink).await?;
+    warnings.append(&mut made.warnings);
+    input.still_the_same()?;
+    loaded.population.as_ref().map_or(Ok(()), PopulationTable::still_the_same)?;
+
+    let verified = &made.judged.verified;
+    let read_again = verified.rows + verified.suppressed_rows.unwrap_or_default();
+    if read_again != before.rows {
+        return Err(Error::unmet(
+            "the input changed during the run: it has another number of rows than it had; nothing was published",
+        ));
+    }
+    let tables = sink.records(&made.content.tables)?;
+    let public = public_record(resolved, made.content.recoding.clone(), tables, &made.judged)?;
+    if public.rows() != verified.rows {
+        return Err(Error::internal("release: other rows were written than verified"));
+    }
+    Ok(Unpublished {
+        sink,
+        policy: Arc::clone(resolved),
+        public,
+        made,
+        before,
+        searched,
+        doubts,
+        warnings,
+        reads_population: loaded.population.is_some(),
+    })
+}
+
+/// Returns the error of an input that does not fit the policy. That of an `earlier` release fitted another input, so the
+/// columns have changed.
+fn of_load(error: Error, earlier: Option<&PrivateRecord>) -> Error {
+    if earlier.is_none() {
+        return error;
+    }
+    let has_no_code = error.code() == Error::policy("").code();
+    let error = error.advised(POLICY_OF_EARLIER);
+    if has_no_code { error.coded(ErrorCode::OtherColumns) } else { error }
+}
