@@ -249,8 +249,8 @@ pub mod records {
 ///
 /// # Records
 ///
-/// A record has the names of models, generalizers and losses and their parameters, not their code. Whoever
-/// verifies such a release needs a program that has registered the same rows: any other refuses it, because
+/// A record has the names of models, generalizers and losses and their parameters, not their code. Only a
+/// program that has registered the same rows can verify such a release: any other refuses it, because
 /// it does not know the name. Give a row another name when its meaning changes.
 pub mod extend {
     pub use crate::class::{ClassSizes, EvaluatedClasses, EvaluatedNode, EvaluatedRecoding};

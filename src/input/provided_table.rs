@@ -106,9 +106,8 @@ impl PartitionStream for Partition {
 
 /// Checks that columns come under the names and in the order of a schema.
 fn check_names(schema: &SchemaRef, found: &SchemaRef) -> EngineResult<()> {
-    let names =
-        |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
-    if names(schema) == names(found) {
+    let [schema, found] = [schema, found].map(|schema| schema.fields().iter().map(|field| field.name()));
+    if schema.eq(found) {
         return Ok(());
     }
     let why = "the table gives columns of other names, or in another order, than its schema says";

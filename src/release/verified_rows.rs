@@ -52,7 +52,6 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
 /// All errors of a release.
 pub(crate) async fn anonymize(
     run: &Run,
-    runtime: Arc<RuntimeEnv>,
     loaded: &Loaded,
     again: Loaded,
     classes: ClassTable,
@@ -62,8 +61,7 @@ pub(crate) async fn anonymize(
     role_checks::check_policy(run, loaded).await?;
     role_checks::check_input(run, loaded, &classes).await?;
     let (classes, _, outcome) = search_apart(run, policy, classes).await?;
-    let schema = schema(policy, loaded.schema())?;
-    let mut spill = Spill { runtime, schema, noise, extent: Extent::Verdict, rows: None };
+    let mut spill = Spill::new(loaded, noise, Extent::Verdict)?;
     write_and_verify(run, loaded, classes, outcome, ready(Ok(again)), &mut spill).await?;
     spill.into_rows()
 }

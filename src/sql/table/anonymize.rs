@@ -97,8 +97,7 @@ impl Task for Anonymize {
         let again =
             Loaded { session: verifying, table: plain_table, policy: Arc::clone(&policy), population: None };
         let loaded = Loaded { session, table, policy, population: None };
-        let runtime = inputs.context.runtime_env();
-        let verified = verified_rows::anonymize(&run, runtime, &loaded, again, classes, &self.noise).await?;
+        let verified = verified_rows::anonymize(&run, &loaded, again, classes, &self.noise).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {
             rows.send(batch.context("reading the anonymized rows")?).await?;
