@@ -185,16 +185,11 @@ fn limit_text(bytes: usize) -> String {
 /// Maps an error of the engine to ours, without its text, which may quote cells. `doing` names the
 /// step that failed.
 pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
-    let root = error.find_root();
     let other = |what: &str| Error::data(what);
     let damaged =
         || other("a Parquet file is damaged or has an unknown format").coded(ErrorCode::DamagedFile);
-    let mapped = match root {
-        DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
-            Some(own) if own.kind() == ErrorKind::Interrupted => return own.clone(),
-            Some(own) => own.clone(),
-            None => Error::of_system(&**inner).unwrap_or_else(|| other("an external component failed")),
-        },
+    let mapped = match error.find_root() {
+        DataFusionError::External(inner) => of_external(&**inner),
         DataFusionError::ResourcesExhausted(_) => {
             other("out of memory; raise --memory-limit or lower --threads").coded(ErrorCode::OutOfMemory)
         }
@@ -215,6 +210,9 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         }
         _ => other("the engine refused"),
     };
+    if mapped.kind() == ErrorKind::Interrupted {
+        return mapped;
+    }
     let is_full = mapped.code() == ErrorCode::NoSpace.name();
     (if is_full { mapped.and(SPILLED) } else { mapped }).at(doing)
 }
@@ -222,6 +220,13 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
 /// What a step that only reads takes disk space for.
 const SPILLED: &str = "; what does not fit into memory is kept on disk meanwhile, by `kanon release` beside its folder, by other commands in \
      the temporary folder (TMPDIR): free space there, or raise --memory-limit";
+
+/// Maps an error that is not the engine's, which may be ours.
+fn of_external(error: &(dyn std::error::Error + 'static)) -> Error {
+    let own = error.downcast_ref::<Error>().cloned();
+    let own = own.or_else(|| Error::of_system(error));
+    own.unwrap_or_else(|| Error::data("an external component failed"))
+}
 
 /// Maps an error of Arrow to ours.
 fn of_arrow(error: &arrow::error::ArrowError) -> Error {
@@ -243,11 +248,7 @@ fn of_arrow(error: &arrow::error::ArrowError) -> Error {
             return Error::data("a Parquet file is damaged or has an unknown format")
                 .coded(ErrorCode::DamagedFile);
         }
-        ArrowError::ExternalError(inner) => {
-            let own = inner.downcast_ref::<Error>().cloned();
-            let own = own.or_else(|| Error::of_system(&**inner));
-            return own.unwrap_or_else(|| Error::data("an external component failed"));
-        }
+        ArrowError::ExternalError(inner) => return of_external(&**inner),
         _ => "the data cannot be processed",
     };
     Error::data(why)

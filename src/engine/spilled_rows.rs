@@ -69,40 +69,33 @@ impl SpilledRows {
         self.rows
     }
 
-    /// Returns the rows in their order as a stream that holds the file, and fails once the run is stopped, or where the file
-    /// lost rows: a part of a release promises nothing.
+    /// Reads the rows in their order. The stream holds the file, and fails once the run is stopped, or where the file lost
+    /// rows: a part of a release promises nothing.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
-    pub(crate) fn stream(self, stop: &CancelToken) -> Result<SendableRecordBatchStream> {
-        let (batches, left, stop) = (self.read()?, self.rows, stop.clone());
-        let schema = Arc::clone(&self.schema);
-        let all = (batches, left, stop, self);
-        let watched = futures::stream::try_unfold(all, |(mut batches, left, stop, held)| async move {
+    /// A data error when the file cannot be read.
+    pub(crate) fn read(&self, stop: &CancelToken) -> Result<SendableRecordBatchStream> {
+        let batches = match &self.file {
+            None => futures::stream::empty().boxed(),
+            Some(file) => {
+                let read = self.manager.read_spill_as_stream(Arc::clone(file), None);
+                read.context("reading rows that were spilled")?
+            }
+        };
+        let all = (batches, self.rows, stop.clone());
+        let counted = futures::stream::try_unfold(all, |(mut batches, left, stop)| async move {
             stop.check().map_err(into_engine)?;
             let batch = batches.next().await.transpose()?;
             let read = batch.as_ref().map_or(0, RecordBatch::num_rows) as u64;
             match (batch, left.checked_sub(read)) {
-                (Some(batch), Some(left)) => Ok(Some((batch, (batches, left, stop, held)))),
+                (Some(batch), Some(left)) => Ok(Some((batch, (batches, left, stop)))),
                 (None, Some(0)) => Ok(None),
                 _ => {
                     Err(into_engine(Error::data("the rows in a spill file are not those that were written")))
                 }
             }
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, watched)))
-    }
-
-    /// Reads the rows in their order.
-    ///
-    /// # Errors
-    /// A data error when the file cannot be read.
-    pub(crate) fn read(&self) -> Result<SendableRecordBatchStream> {
-        let Some(file) = &self.file else {
-            let nothing = futures::stream::empty();
-            return Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), nothing)));
-        };
-        self.manager.read_spill_as_stream(Arc::clone(file), None).context("reading rows that were spilled")
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), counted)))
     }
 }
 
@@ -112,7 +105,8 @@ impl PartitionStream for SpilledRows {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        match self.read() {
+        // The plan above is stopped by what takes its rows.
+        match self.read(&CancelToken::default()) {
             Ok(rows) => rows,
             Err(error) => {
                 let failed = futures::stream::once(async { Err(into_engine(error)) });
@@ -133,17 +127,31 @@ pub(crate) async fn spilled(
     stop: &CancelToken,
     doing: &'static str,
 ) -> Result<DataFrame> {
-    let mut partitions = JoinSet::new();
-    for (number, batches) in rows.execute_stream_partitioned().await.context(doing)?.into_iter().enumerate() {
+    spilled_partitions(session, rows.execute_stream_partitioned().await.context(doing)?, stop, doing).await
+}
+
+/// Writes streams of rows to spill files at the same time, and returns them as the partitions of a table that can be read
+/// repeatedly.
+///
+/// # Errors
+/// Errors of the streams, a data error when the rows cannot be written, an interruption.
+pub(crate) async fn spilled_partitions(
+    session: &SessionContext,
+    partitions: Vec<SendableRecordBatchStream>,
+    stop: &CancelToken,
+    doing: &'static str,
+) -> Result<DataFrame> {
+    let mut writing = JoinSet::new();
+    for (number, batches) in partitions.into_iter().enumerate() {
         let (runtime, schema, stop) = (session.runtime_env(), batches.schema(), stop.clone());
         let batches = batches.map(move |batch| batch.context(doing)).boxed();
-        partitions.spawn(async move {
+        writing.spawn(async move {
             let rows = SpilledRows::write(runtime, schema, batches, &stop, doing).await;
             rows.map(|rows| (number, Arc::new(rows) as Arc<dyn PartitionStream>))
         });
     }
-    let mut written = Vec::with_capacity(partitions.len());
-    while let Some(partition) = partitions.join_next().await {
+    let mut written = Vec::with_capacity(writing.len());
+    while let Some(partition) = writing.join_next().await {
         written
             .push(partition.map_err(|_| Error::internal("spilled rows: the task of a partition failed"))??);
     }

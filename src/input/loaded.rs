@@ -83,7 +83,7 @@ pub(crate) async fn open_typed(
         Typing::Plain => Rules::new(),
     };
     let session = run.resources.session(rules)?;
-    let table = input.table_typed(&session, spec, typing).await?;
+    let table = input.table_typed(&session, spec, typing, &run.stop).await?;
     let relative = spec.relative_columns(table.schema().as_arrow())?;
     let table = match typing {
         Typing::Columnar => days_since(table, &relative)?,

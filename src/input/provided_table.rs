@@ -1,126 +1,71 @@
-//! A table of another program as a run reads it: rows under names and types, and nothing else that its provider says.
+//! A table of another program as one reading of a run takes it: scanned once, into spill files, with nothing but its rows
+//! under their names and types.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use async_trait::async_trait;
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::provider_as_source;
-use datafusion::catalog::streaming::StreamingTable;
-use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::TableReference;
-use datafusion::datasource::TableType;
-use datafusion::error::Result as EngineResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::PartitionStream;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use futures::{StreamExt, TryStreamExt};
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, execute_stream_partitioned};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
 
-use super::table::without_metadata;
-use crate::engine::into_engine;
-use crate::error::Error;
+use crate::engine::spilled_rows::spilled_partitions;
+use crate::engine::{Context, into_engine};
+use crate::error::{Error, Result};
+use crate::progress::CancelToken;
 
-/// A table whose statistics, order and metadata are hidden: counts are counts of rows, and only names and types reach a
-/// release.
-pub(super) struct ProvidedTable {
-    provider: Arc<dyn TableProvider>,
-    schema: SchemaRef,
-}
+const DOING: &str = "reading the table";
 
-impl ProvidedTable {
-    pub(super) fn new(provider: Arc<dyn TableProvider>) -> Self {
-        let schema = Arc::new(without_metadata(&provider.schema()));
-        Self { provider, schema }
-    }
-}
-
-/// Prints the kind only: the provider may hold rows.
-impl fmt::Debug for ProvidedTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProvidedTable(..)")
-    }
-}
-
-#[async_trait]
-impl TableProvider for ProvidedTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    /// Filters and the limit are left to the plan above.
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        let (name, provider) = (TableReference::bare("input"), Arc::clone(&self.provider));
-        let scan = LogicalPlanBuilder::scan(name, provider_as_source(provider), projection.cloned())?;
-        let plan = session.create_physical_plan(&scan.build()?).await?;
-        let schema = match projection {
-            Some(columns) => Arc::new(self.schema.project(columns)?),
-            None => Arc::clone(&self.schema),
-        };
-        check_names(&schema, &plan.schema())?;
-        let partition = |partition: usize| {
-            let (plan, schema) = (Arc::clone(&plan), Arc::clone(&schema));
-            Arc::new(Partition { plan, schema, partition }) as Arc<dyn PartitionStream>
-        };
-        let partitions = (0..plan.output_partitioning().partition_count()).map(partition).collect();
-        StreamingTable::try_new(Arc::clone(&schema), partitions)?.scan(session, None, &[], None).await
-    }
-}
-
-struct Partition {
-    plan: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
-    partition: usize,
-}
-
-impl fmt::Debug for Partition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Partition({} of {})", self.partition, self.plan.name())
-    }
-}
-
-impl PartitionStream for Partition {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let schema = Arc::clone(&self.schema);
-        let rows = futures::stream::iter([self.plan.execute(self.partition, context)]).try_flatten();
-        let rows = rows.map(move |batch| under(&schema, &batch?));
-        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), rows))
-    }
+/// Scans a table and returns its rows under this schema, which can be read repeatedly and are then the same. Statistics,
+/// order and metadata of the provider stay behind: counts are counts of rows.
+///
+/// # Errors
+/// Errors of the provider; a data error when its rows are not those of the schema or cannot be spilled; an interruption.
+pub(super) async fn scanned_once(
+    session: &SessionContext,
+    provider: &Arc<dyn TableProvider>,
+    schema: &SchemaRef,
+    stop: &CancelToken,
+) -> Result<DataFrame> {
+    let source = provider_as_source(Arc::clone(provider));
+    let scan = LogicalPlanBuilder::scan(TableReference::bare("input"), source, None);
+    let scan = scan.and_then(LogicalPlanBuilder::build).context(DOING)?;
+    let plan = session.state().create_physical_plan(&scan).await.context(DOING)?;
+    check_names(schema, &plan.schema()).map_err(|error| error.at(DOING))?;
+    // As many files as threads, however many partitions the table has.
+    let threads = Partitioning::RoundRobinBatch(session.copied_config().target_partitions());
+    let plan: Arc<dyn ExecutionPlan> = Arc::new(RepartitionExec::try_new(plan, threads).context(DOING)?);
+    let partitions = execute_stream_partitioned(plan, session.task_ctx()).context(DOING)?;
+    let partitions = partitions.into_iter().map(|rows| {
+        let of_rows = Arc::clone(schema);
+        let rows = rows.map(move |batch| under(&of_rows, &batch?).map_err(into_engine));
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), rows)) as SendableRecordBatchStream
+    });
+    spilled_partitions(session, partitions.collect(), stop, DOING).await
 }
 
 /// Checks that columns come under the names and in the order of a schema.
-fn check_names(schema: &SchemaRef, found: &SchemaRef) -> EngineResult<()> {
+fn check_names(schema: &SchemaRef, found: &SchemaRef) -> Result<()> {
     let [schema, found] = [schema, found].map(|schema| schema.fields().iter().map(|field| field.name()));
     if schema.eq(found) {
         return Ok(());
     }
     let why = "the table gives columns of other names, or in another order, than its schema says";
-    Err(into_engine(Error::data(why)))
+    Err(Error::data(why))
 }
 
 /// Returns the columns of a batch under another schema of the same names and types.
-fn under(schema: &SchemaRef, batch: &RecordBatch) -> EngineResult<RecordBatch> {
+fn under(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
     check_names(schema, &batch.schema())?;
     let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch.columns().to_vec();
-    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows).map_err(|_| {
-        let why = "the table gives columns of other numbers or types than its schema says";
-        into_engine(Error::data(why))
-    })
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)
+        .map_err(|_| Error::data("the table gives columns of other numbers or types than its schema says"))
 }

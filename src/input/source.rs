@@ -9,18 +9,20 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::files::{Input, InputFormat};
 use super::infer_types::Typing;
 use super::pinned_file::PinnedFile;
-use super::provided_table::ProvidedTable;
-use super::table::typed_table;
-use crate::engine::Context;
+use super::provided_table::scanned_once;
+use super::table::{typed_table, without_metadata};
 use crate::error::{Error, ErrorCode, Result};
 use crate::policy::{CsvOptions, PolicySpec, one_name_each};
+use crate::progress::CancelToken;
 
 /// The rows of a run: files, or a table of a [`TableProvider`].
 ///
-/// A run scans a table several times, in sessions of its own: memory and spill files are those of the run, and a view must
-/// not need a planner of its own session. **Each scan must give the same rows**, in any order. Files are compared with what
-/// they were at the start of a run; a table cannot be. What protects a release is its verification, which scans the
-/// table again: it refuses rows that were not released as the policy says, and another number of rows than was grouped.
+/// Each reading scans a table once, all its columns, into spill files of the run, and all that is computed comes from there:
+/// [`open`](crate::open) is one reading, its verification a second. The scan runs in a session of the run, with its memory
+/// and threads: a view must not need a planner of its own session. **Both scans must give the same rows**, in any order.
+/// Files are compared with what they were at the start of a run; a table cannot be. What protects a release is its verification:
+/// it refuses rows that were not released as the policy says, and another number of rows than was grouped, and the public record
+/// is true of the rows that it read.
 ///
 /// The types are those of the Arrow columns. Cells of text stay text, so the two ways of reading texts, which verify each
 /// other on CSV files, are one here. What a provider says of its statistics and of the order of its rows is not used, and
@@ -98,7 +100,8 @@ impl Source {
         }
     }
 
-    /// Reads the rows as canonical columns under a policy, like [`Input::table_typed`].
+    /// Reads the rows as canonical columns under a policy, like [`Input::table_typed`]; those of a table are the same each time
+    /// that the result is read.
     ///
     /// # Errors
     /// A data error when the rows cannot be read, or two columns have one name.
@@ -107,21 +110,21 @@ impl Source {
         session: &SessionContext,
         spec: &PolicySpec,
         typing: Typing,
+        stop: &CancelToken,
     ) -> Result<DataFrame> {
         let csv_type = |name: &str| spec.csv_type(name);
         let (name, provider) = match self {
             Self::Files(input) => return input.table_typed(session, spec.csv(), &csv_type, typing).await,
             Self::Table { name, provider } => (name, provider),
         };
-        let table = ProvidedTable::new(Arc::clone(provider));
-        let schema = table.schema();
+        let schema = Arc::new(without_metadata(&provider.schema()));
         let place = || format!("table `{name}`");
         if schema.fields().is_empty() {
             let why = "the table has no columns";
             return Err(Error::data(why).coded(ErrorCode::EmptyInput).at(place()));
         }
         one_name_each(&schema).map_err(|error| error.at(place()))?;
-        let rows = session.read_table(Arc::new(table)).context("opening the input")?;
+        let rows = scanned_once(session, provider, &schema, stop).await?;
         typed_table(rows, &schema, true, (spec.csv(), &csv_type), typing).await
     }
 }

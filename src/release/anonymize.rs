@@ -69,7 +69,7 @@ pub async fn anonymize(run: &Run, input: impl Into<Source>, policy: &PolicySourc
     let done = unpublished(run, &input, policy, None, loaded, spill).await?;
     run.stop.check()?;
     Ok(Anonymized {
-        rows: done.sink.into_rows()?.stream(&run.stop)?,
+        rows: done.sink.into_rows()?.read(&run.stop)?,
         public: done.public,
         before: done.before.sizes,
         after: done.made.judged.verified.sizes,

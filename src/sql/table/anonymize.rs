@@ -98,7 +98,7 @@ impl Task for Anonymize {
             Loaded { session: verifying, table: plain_table, policy: Arc::clone(&policy), population: None };
         let loaded = Loaded { session, table, policy, population: None };
         let verified = verified_rows::anonymize(&run, &loaded, again, classes, &self.noise).await?;
-        let mut batches = verified.read()?;
+        let mut batches = verified.read(&inputs.stop)?;
         while let Some(batch) = batches.next().await {
             rows.send(batch.context("reading the anonymized rows")?).await?;
         }
