@@ -35,12 +35,17 @@ impl Phase {
 }
 
 /// Receives the phases, the progress and the notices of a run.
+///
+/// A run calls it from several threads, also from several at the same time, between batches of rows: a method must return
+/// soon. Each phase begins once for each run that has it, and ends where the next begins. By default each method does nothing.
 pub trait Progress: Sync + Send {
-    /// Begins a phase; `total` is its number of units of work, or 0 if unknown.
+    /// Begins a phase; `total` is its number of units of work, or 0 if unknown. Writing counts rows; a search counts
+    /// what its method tries (combinations of levels, or classes); the other phases count nothing.
     fn begin(&self, _phase: Phase, _total: u64) {}
-    /// Reports how many units of the phase are done so far.
+    /// Reports how many units of the phase are done so far, which may skip numbers, and be below an earlier report
+    /// of another thread.
     fn done(&self, _units: u64) {}
-    /// Shows the user a text while the run goes on.
+    /// Shows the user a text, without cells, while the run goes on.
     fn notice(&self, _text: &str) {}
 }
 

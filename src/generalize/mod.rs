@@ -87,7 +87,8 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// A data error when values of that type cannot be generalized this way.
     fn output_type(&self, input: &DataType) -> Result<DataType>;
 
-    /// Returns whether this level gives every value, NULL too, the same label.
+    /// Returns whether this level gives every value, NULL too, the same label. By default
+    /// it does not.
     fn is_top(&self) -> bool {
         false
     }
@@ -98,7 +99,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
 
     /// Returns the end of the values that become `label`: `f(v) = label` exactly when
     /// `label <= v < end`, and labels have the order of the values. `None` if that does not hold or
-    /// is not certain; an end may lie beyond the type.
+    /// is not certain, as by default: filters then prune nothing. An end may lie beyond the type.
     fn preimage_end(&self, _input: &DataType, _label: &Value) -> Option<Value> {
         None
     }
@@ -114,7 +115,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// exactly where their labels are (NULL equals NULL, floats by their bits). Codes are cheaper to
     /// make than labels and say nothing else: a label can be NULL where its code is not. Their type
     /// depends on this level and on the type of `values`, never on the values. The values arrive as
-    /// in [`generalize`](Self::generalize).
+    /// in [`generalize`](Self::generalize). By default the codes are the labels.
     ///
     /// # Errors
     /// The errors of [`generalize`](Self::generalize), on the same values.
@@ -137,7 +138,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// The reason as text, without a place.
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String>;
 
-    /// Returns the same level for a column whose numbers are clipped.
+    /// Returns the same level for a column whose numbers are clipped. By default this is refused.
     ///
     /// # Errors
     /// A policy error if this level does not work on plain numbers.
@@ -146,14 +147,14 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     }
 
     /// Returns the same function with labels padded so that the labels of `released` (results of
-    /// this level) sort as text like the values; `None` if labels are not padded. The width comes from the
+    /// this level) sort as text like the values; `None` if labels are not padded, as by default. The width comes from the
     /// kept classes alone: the width of all labels would reveal the magnitude of a suppressed outlier.
     fn with_label_width(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
         None
     }
 
     /// Returns the positions of the values that this level does not cover, each distinct value
-    /// once.
+    /// once. By default it covers all.
     ///
     /// # Errors
     /// A data error for unsupported types.
@@ -162,7 +163,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     }
 
     /// Returns how many leaves (rows of a hierarchy file) are below each label of `labels`, or
-    /// `None` when the level does not enumerate its leaves and the distinct input values are the
+    /// `None`, as by default, when the level does not enumerate its leaves and the distinct input values are the
     /// leaves.
     fn leaves(&self, _labels: &ArrayRef) -> Option<Vec<u64>> {
         None

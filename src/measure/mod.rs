@@ -68,7 +68,7 @@ pub trait LossMeasure: Debug + Send + Sync {
     fn grows(&self) -> Grows;
 
     /// Returns the facts that the loss reads: sizes, or the values of the table's first sensitive
-    /// column.
+    /// column. Sizes by default.
     fn needs(&self) -> Needs {
         Needs::Size
     }
@@ -84,7 +84,7 @@ pub trait LossMeasure: Debug + Send + Sync {
     fn bound(&self, interval: &Interval<'_>) -> f64;
 
     /// Returns whether the bound reads `classes` or `squares` of an interval, which are costly to
-    /// compute.
+    /// compute. By default it does not.
     fn counts_classes(&self) -> bool {
         false
     }

@@ -249,49 +249,52 @@ pub trait ClassModel: Debug + Send + Sync {
     /// Returns whether a class with this quantity holds.
     fn holds(&self, value: Quantity) -> bool;
     /// For a table model, computes the quantity of the kept classes together; `None` without a
-    /// class, and for any other model.
+    /// class, and for any other model, as by default.
     fn table_value(&self, _kept: &ClassSizes) -> Option<Quantity> {
         None
     }
-    /// For a table model, returns the name of the risk measure whose value it bounds, if it is one.
+    /// For a table model, returns the name of the risk measure whose value it bounds, if it is one. By
+    /// default it is none.
     fn bounds_risk(&self) -> Option<&'static str> {
         None
     }
-    /// Returns whether some individuals of every tuple of the population must be released.
+    /// Returns whether some individuals of every tuple of the population must be released. By
+    /// default they need not.
     fn releases_every_tuple(&self) -> bool {
         false
     }
-    /// Returns whether every individual must be one of the population.
+    /// Returns whether every individual must be one of the population. By default they need not.
     fn is_of_population(&self) -> bool {
         false
     }
     /// Returns whether a class holds if it does for every value by itself, a NULL never failing:
-    /// then a requirement may name the only values that count.
+    /// then a requirement may name the only values that count. By default it may not.
     fn judges_each_value(&self) -> bool {
         false
     }
     /// Returns whether the quantity depends on nothing but the size of a class, the number of its
     /// values without NULL and the count of the most common of these: then a query need not keep
-    /// the other counts.
+    /// the other counts. By default it keeps them all.
     fn reads_extremes_only(&self) -> bool {
         false
     }
     /// Returns the model that bounds this one by rows alone: on the rows of a class, each counted as
     /// an individual, it holds if this model holds on the individuals, and its quantity is at least as
     /// good. Released rows do not name their individuals, so this is all that they can confirm. `None`
-    /// if rows confirm nothing.
+    /// if rows confirm nothing, as by default.
     fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
         None
     }
     /// For a model that looks at the whole input: returns whether a class that holds can have this
     /// quantity when the released rows stand for the input, because only they are there.
+    /// By default it can have every quantity.
     fn may_reach_among_released(&self, _value: Quantity, _counted: Counted) -> bool {
         true
     }
     /// Returns the required bound, in the unit of `value`.
     fn required(&self) -> Decimal;
     /// Returns the worst quantity of the given classes, which is what the table reached; `None`
-    /// without a class.
+    /// without a class. By default the least or the greatest, as [`worst`](Self::worst) says.
     fn reached(&self, values: &mut dyn Iterator<Item = Quantity>) -> Option<Quantity> {
         let order = |a: &Quantity, b: &Quantity| a.to_f64().total_cmp(&b.to_f64());
         match self.worst() {

@@ -96,7 +96,8 @@ pub struct Released {
     pub remarks: Vec<String>,
     /// The columns that each single individuals out by themselves.
     pub sufficient: Sufficient,
-    /// What is doubtful about the policy and its input, in whole sentences for users.
+    /// What is doubtful about the policy and its input, in whole sentences for users: to be read before the release is given
+    /// away.
     pub doubts: Vec<String>,
     /// Failures after the release was in its place, and values that a requirement names in vain, in
     /// whole sentences for users.

@@ -312,6 +312,17 @@ fn odd(rows: &RecordBatch) -> Arc<MemTable> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_table_without_rows_is_refused() {
+    let (folder, none) = (tempfile::tempdir().unwrap(), people(0..0));
+    for partitions in [vec![vec![]], vec![vec![none.clone()], vec![]]] {
+        let source = Source::table("people", Arc::new(MemTable::try_new(none.schema(), partitions).unwrap()));
+        let refused = released(&one_thread(), &source, &folder.path().join("out")).await.unwrap_err();
+        assert_eq!((refused.kind(), refused.code()), (ErrorKind::Data, "empty_input"), "{refused}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dictionaries_and_nested_columns_are_read() {
     let (folder, rows) = (tempfile::tempdir().unwrap(), people(0..200));
     let (source, out) = (Source::table("people", table(&rows)), folder.path().join("plain"));
