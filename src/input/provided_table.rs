@@ -8,13 +8,14 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::TableReference;
+use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlanBuilder;
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, Partitioning, execute_stream_partitioned};
+use datafusion::physical_plan::{ExecutionPlanProperties, execute_stream_partitioned};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
+use futures::stream::BoxStream;
 
 use crate::engine::spilled_rows::spilled_partitions;
 use crate::engine::{Context, into_engine};
@@ -39,16 +40,27 @@ pub(super) async fn scanned_once(
     let scan = scan.and_then(LogicalPlanBuilder::build).context(DOING)?;
     let plan = session.state().create_physical_plan(&scan).await.context(DOING)?;
     check_names(schema, &plan.schema()).map_err(|error| error.at(DOING))?;
-    // As many files as threads, however many partitions the table has.
-    let threads = Partitioning::RoundRobinBatch(session.copied_config().target_partitions());
-    let plan: Arc<dyn ExecutionPlan> = Arc::new(RepartitionExec::try_new(plan, threads).context(DOING)?);
+    if plan.boundedness().is_unbounded() {
+        return Err(Error::data("the table has no end").at(DOING));
+    }
     let partitions = execute_stream_partitioned(plan, session.task_ctx()).context(DOING)?;
-    let partitions = partitions.into_iter().map(|rows| {
-        let of_rows = Arc::clone(schema);
-        let rows = rows.map(move |batch| under(&of_rows, &batch?).map_err(into_engine));
+    // At most as many files as threads. Each batch is looked at before an operator of the engine could give it other names.
+    let files = session.copied_config().target_partitions().min(partitions.len()).max(1);
+    let mut dealt: Vec<Vec<BoxStream<'static, EngineResult<RecordBatch>>>> = Vec::new();
+    dealt.resize_with(files, Vec::new);
+    for (at, rows) in partitions.into_iter().enumerate() {
+        let (of_rows, stop) = (Arc::clone(schema), stop.clone());
+        let rows = rows.map(move |batch| {
+            stop.check().map_err(into_engine)?;
+            under(&of_rows, &batch?).map_err(into_engine)
+        });
+        dealt[at % files].push(rows.boxed());
+    }
+    let dealt = dealt.into_iter().map(|rows| {
+        let rows = futures::stream::select_all(rows);
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), rows)) as SendableRecordBatchStream
     });
-    spilled_partitions(session, partitions.collect(), stop, DOING).await
+    spilled_partitions(session, dealt.collect(), stop, DOING).await
 }
 
 /// Checks that columns come under the names and in the order of a schema.

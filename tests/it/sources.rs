@@ -12,13 +12,17 @@ use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::arrow::csv::Writer;
+use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::datasource::TableType;
 use datafusion::error::Result as EngineResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use datafusion_kanon::internals::answer::check::check;
 use datafusion_kanon::internals::answer::risk::risk;
@@ -319,6 +323,36 @@ async fn a_table_without_rows_is_refused() {
         let refused = released(&one_thread(), &source, &folder.path().join("out")).await.unwrap_err();
         assert_eq!((refused.kind(), refused.code()), (ErrorKind::Data, "empty_input"), "{refused}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+/// A stream of small batches whose columns have changed places since the schema.
+#[derive(Debug)]
+struct Swapped(SchemaRef, RecordBatch);
+
+impl PartitionStream for Swapped {
+    fn schema(&self) -> &SchemaRef {
+        &self.0
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batches: Vec<EngineResult<RecordBatch>> =
+            (0..self.1.num_rows()).map(|at| Ok(self.1.slice(at, 1))).collect();
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.0), futures::stream::iter(batches)))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_batches_of_other_names_are_refused() {
+    let (folder, rows) = (tempfile::tempdir().unwrap(), people(0..200));
+    let swapped = rows.project(&[0, 1, 2, 3, 5, 4]).unwrap();
+    for partitions in [1, 3] {
+        let part = || Arc::new(Swapped(rows.schema(), swapped.clone())) as Arc<dyn PartitionStream>;
+        let parts = (0..partitions).map(|_| part()).collect();
+        let source =
+            Source::table("people", Arc::new(StreamingTable::try_new(rows.schema(), parts).unwrap()));
+        let refused = released(&one_thread(), &source, &folder.path().join("out")).await.unwrap_err();
+        assert!(refused.to_string().contains("columns of other names"), "{refused}");
     }
 }
 
