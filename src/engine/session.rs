@@ -195,9 +195,7 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         }
         DataFusionError::IoError(io) => Error::from_io(io),
         DataFusionError::ObjectStore(store) => match &**store {
-            datafusion::object_store::Error::NotFound { .. } => {
-                other("a file disappeared").coded(ErrorCode::NotFound)
-            }
+            object_store::Error::NotFound { .. } => other("a file disappeared").coded(ErrorCode::NotFound),
             store => Error::of_system(store).unwrap_or_else(|| other("a file could not be read or written")),
         },
         DataFusionError::ParquetError(parquet) => Error::of_system(&**parquet).unwrap_or_else(damaged),
@@ -381,7 +379,7 @@ mod tests {
     fn a_full_disk_is_told_wherever_it_is_met() {
         let full = || std::io::Error::from_raw_os_error(28);
         let arrow = |error| DataFusionError::ArrowError(Box::new(error), None);
-        let store = || datafusion::object_store::Error::Generic { store: "x", source: Box::new(full()) };
+        let store = || object_store::Error::Generic { store: "x", source: Box::new(full()) };
         let errors = [
             DataFusionError::IoError(full()),
             DataFusionError::IoError(std::io::Error::other(full())),
