@@ -61,7 +61,7 @@ pub enum ErrorCode {
     ConcurrentRun,
     /// The file or release to write already exists.
     Exists,
-    /// A path is the address of another place.
+    /// An address cannot be used here, or is written wrongly.
     Address,
 }
 
@@ -84,7 +84,7 @@ impl ErrorCode {
         (
             ErrorCode::Address,
             "address",
-            "a path is an address such as s3://, which is neither read nor written",
+            "an address such as s3:// cannot be used here, or is written wrongly",
         ),
     ];
 

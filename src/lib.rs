@@ -75,6 +75,7 @@
 //! sql, linkage, propose     functions and rule | the linkage attack | a first policy
 //! release                   profile, apply, publish: the pipeline
 //! input, verify             files and tables as canonical columns | output judged against input
+//! store                     files of this machine and objects of stores, listed and pinned
 //! engine                    sessions, cancellation, class keys
 //! ------------------------  above: DataFusion, behind the feature `engine`; below: Arrow only
 //! policy                    text -> policy spec -> resolved policy
@@ -140,6 +141,8 @@ mod render;
 mod role;
 #[cfg(feature = "engine")]
 mod sql;
+#[cfg(feature = "engine")]
+mod store;
 #[cfg(feature = "engine")]
 mod verify;
 
@@ -278,7 +281,7 @@ pub mod internals {
     }
     rooms!(class decimal doc error generalize known measure method model noise papers parameter plural policy progress role);
     #[cfg(feature = "engine")]
-    rooms!(answer engine input linkage propose release render sql verify);
+    rooms!(answer engine input linkage propose release render sql store verify);
 }
 
 /// The README's examples, compiled with the other doctests.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What takes too long for every run: long fuzz runs, large tables under small memory limits, many queries that spill, mutants.
-# Needs Rust, pyarrow for `recount`, and cargo-mutants for the last steps. Prints each step's result; stops at the first that fails.
+# Needs Rust, pyarrow for `recount`, cargo-mutants for `mutants` and `guards`, Python and npm for the servers of `lake`. Prints each step's result; stops at the first that fails.
 #
-#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards]        all of them when none is named
+#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards] [lake]        all of them when none is named
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-steps=${*:-searches laws recount fuzz memory spills mutants guards}
+steps=${*:-searches laws recount fuzz memory spills mutants guards lake}
 cases=${KANON_FUZZ_CASES:-100000}
 
 target_directory() {
@@ -87,8 +87,13 @@ for step in $steps; do
             --output "${TMPDIR:-/tmp}/kanon-guards" \
             -- --lib --test it -- mutants roles releases individuals release:: verify::
         ;;
+    lake)
+        # Real servers of S3 and Azure on this machine.
+        cargo build --locked --bin kanon
+        bash tests/lake/reading.sh "$(target_directory)/debug/kanon" "$(target_directory)/lake"
+        ;;
     *)
-        printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards\n' "$step" >&2
+        printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards, lake\n' "$step" >&2
         exit 2
         ;;
     esac

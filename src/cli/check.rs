@@ -22,7 +22,7 @@ Examples:
 With --individual, sizes count the individuals of a class, one class at a time. A person's rows together may still
 single that person out: `kanon link TABLE TABLE --on COLUMNS --individual ID --individual-of-b ID` is the attack that shows it.")]
 pub(crate) struct Check {
-    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     #[command(flatten)]
     columns: Columns,
@@ -56,7 +56,7 @@ impl Check {
             ));
         }
         let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
-        let input = find_table(&self.input)?;
+        let input = find_table(&self.input, &run.stop)?;
         // Opening CSV files reads them.
         run.progress.begin(Phase::Profile, 0);
         let spec = policy.spec.with_numbers(columns_of_numbers(&models));

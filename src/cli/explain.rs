@@ -7,7 +7,7 @@ use clap::Args;
 use super::Done;
 use datafusion_kanon::Result;
 use datafusion_kanon::internals::answer::explain::explain;
-use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::store::local_path;
 
 /// Explain what a release shows and promises, for people who decide.
 #[derive(Debug, Args)]

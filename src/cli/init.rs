@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::{Done, in_shell};
 use datafusion_kanon::internals::answer::init::init;
-use datafusion_kanon::internals::input::address::local_path;
 use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::{Error, ErrorCode, Input, Result, Run};
 
 /// Propose a first policy for a table: roles and levels, with comments that say why.
@@ -22,7 +22,7 @@ Examples:
 The proposal is based on names, types and counts, not on the meaning of your columns: read every line. In
 doubt, the role is \"?\", and the policy is refused until you decide. No value of the data is written.")]
 pub(crate) struct Init {
-    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy file to create; must not exist. By default, the policy is printed.
     #[arg(long, value_name = "FILE")]
@@ -35,7 +35,7 @@ impl Init {
             *path = local_path(&path)?;
             check_free(path)?;
         }
-        let input = Input::find_or_read(&self.input)?;
+        let input = Input::find_or_read(&self.input, &run.stop)?;
         let file = self.to.as_ref().map(|path| path.display().to_string());
         let policy_word = in_comment(file.as_deref().unwrap_or("policy.toml"), "POLICY");
         let mut answer = init(run, &input, &in_comment(&self.input, "INPUT"), &policy_word).await?;

@@ -9,10 +9,10 @@ use super::names::{Names, name};
 use super::numbers::integer;
 use super::source::{Csv, PolicyFile, PrivatePlace, Set, find_table, record_of, release_note};
 use datafusion_kanon::internals::answer::link::link;
-use datafusion_kanon::internals::input::address::local_path;
 use datafusion_kanon::internals::input::files::STANDARD_INPUT;
 use datafusion_kanon::internals::linkage::Attack;
 use datafusion_kanon::internals::release::publish::record::RECORD;
+use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::{Error, Input, PolicySource, Result, Run};
 
 /// Attack a table or a release: link a list of individuals with it.
@@ -83,10 +83,10 @@ impl Link {
         if self.list == STANDARD_INPUT && self.table == STANDARD_INPUT {
             return Err(Error::policy("standard input holds one table; give a file for the other one"));
         }
-        let (list, table) = (Input::find_or_read(&self.list)?, find_table(&self.table)?);
-        let release = local_path(&self.table)?;
-        let release =
-            release.join(RECORD).is_file().then(|| self.private.of(&release, policy.as_ref())).transpose()?;
+        let (list, table) =
+            (Input::find_or_read(&self.list, &run.stop)?, find_table(&self.table, &run.stop)?);
+        let release = local_path(&self.table).ok().filter(|release| release.join(RECORD).is_file());
+        let release = release.map(|release| self.private.of(&release, policy.as_ref())).transpose()?;
         let attack = Attack {
             list: &list,
             individual: self.individual.as_deref(),

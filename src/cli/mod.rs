@@ -31,6 +31,7 @@ use datafusion_kanon::internals::engine::damaged::is_guarded;
 use datafusion_kanon::internals::engine::temporary;
 use datafusion_kanon::internals::error::of_file;
 use datafusion_kanon::internals::render::{Document, Extent, json, markdown, text};
+use datafusion_kanon::internals::store::stores::{set_options, set_stop};
 use datafusion_kanon::{CancelToken, Error, ErrorCode, ErrorKind, Resources, Result, Run};
 use progress::ProgressLine;
 use source::Set;
@@ -72,6 +73,10 @@ struct Everywhere {
     /// Show the values that a hierarchy file does not cover; by default, errors only count them.
     #[arg(long, global = true)]
     show_values: bool,
+    /// An option of the stores that addresses such as s3:// name, for example aws_region=eu-west-1; may be repeated. It goes before
+    /// the environment (AWS_REGION), from which credentials are taken, too.
+    #[arg(long = "option", global = true, value_name = "KEY=VALUE")]
+    options: Vec<String>,
     /// Print results and errors only: no progress, no notes.
     #[arg(long, global = true)]
     quiet: bool,
@@ -88,6 +93,12 @@ impl Everywhere {
             (false, false) => Verbosity::Normal,
         }
     }
+}
+
+/// Parses an option of a store. The error does not show it: it may be a password.
+fn store_option(text: &str) -> Result<(String, String)> {
+    let parts = text.split_once('=').map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()));
+    parts.ok_or_else(|| Error::policy("--option: expected KEY=VALUE, such as aws_region=eu-west-1"))
 }
 
 /// What is printed besides results and errors.
@@ -309,6 +320,8 @@ fn on_large_stack(compute: impl FnOnce() -> Result<Done> + Send) -> Result<Done>
 }
 
 fn run(cli: Cli) -> Result<Done> {
+    let options = cli.everywhere.options.iter().map(|option| store_option(option));
+    set_options(options.collect::<Result<_>>()?)?;
     let mut resources = Resources::default_of_machine();
     resources.memory = cli.everywhere.memory_limit;
     if let Some(threads) = cli.everywhere.threads {
@@ -320,6 +333,7 @@ fn run(cli: Cli) -> Result<Done> {
     let listening =
         listening.map_err(|e| Error::data(format!("cannot listen for signals: {}", of_file(&e))))?;
     let stop = CancelToken::default();
+    set_stop(stop.clone());
     let (format, verbosity) = (cli.everywhere.format, cli.everywhere.verbosity());
     let (prints_itself, is_prompt) = match &cli.command {
         Command::Sql(sql) => (true, sql.is_prompt()),

@@ -10,12 +10,12 @@ use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, Format, in_shell, without_controls};
 use datafusion_kanon::internals::answer::release::ReleaseAnswer;
 use datafusion_kanon::internals::error::of_file;
-use datafusion_kanon::internals::input::address::local_path;
 use datafusion_kanon::internals::input::files::end_of_data;
 use datafusion_kanon::internals::policy::parse_day;
 use datafusion_kanon::internals::release::publish::place::check_outside_releases;
 use datafusion_kanon::internals::release::publish::staging::private_file;
 use datafusion_kanon::internals::render::{Document, json};
+use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::records::{PrivateRecord, PublicRecord};
 use datafusion_kanon::{Error, ErrorCode, Input, Place, PolicySource, Result, Run, release, release_again};
 
@@ -30,7 +30,7 @@ Writes patients_safe/part-00000.parquet ... (of method \"anatomy\", two folders 
 which may be published, and patients_safe.private.json beside it, which may not: --private keeps it elsewhere. Nothing appears
 under --to before it is verified.")]
 pub(crate) struct Release {
-    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy: roles, hierarchies and requirements; - is standard input.
     #[arg(long, value_name = "FILE", required_unless_present = "recoding")]
@@ -79,7 +79,7 @@ impl Release {
             Some((path, earlier)) => self.private.after(&self.to, path, earlier)?,
             None => self.private.of(&self.to, policy.as_ref())?,
         };
-        let input = Input::find_or_read(&self.input)?;
+        let input = Input::find_or_read(&self.input, &run.stop)?;
         if let Some(path) = &self.report {
             check_report(path, &place, self.overwrite)?;
         }

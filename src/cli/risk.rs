@@ -19,7 +19,7 @@ Examples:
 With --individual, sizes count the individuals of a class, one class at a time. A person's rows together may still
 single that person out: `kanon link TABLE TABLE --on COLUMNS --individual ID --individual-of-b ID` is the attack that shows it.")]
 pub(crate) struct Risk {
-    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files, or a release.
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files, or a release.
     input: String,
     #[command(flatten)]
     columns: Columns,
@@ -32,7 +32,7 @@ impl Risk {
 
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
-        let input = find_table(&self.input)?;
+        let input = find_table(&self.input, &run.stop)?;
         let loaded = open(run, &input, &PolicySource { spec: &policy.spec, files: &policy.folder }).await?;
         let mut answer = risk(run, &loaded).await?;
         // A damaged record is an error only where the columns are to be read from it.

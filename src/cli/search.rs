@@ -21,7 +21,7 @@ Examples:
   kanon search patients.parquet --policy patients.toml --minimal
   kanon search patients.parquet --policy patients.toml --compare")]
 pub(crate) struct Search {
-    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy with the requirements; - is standard input.
     #[arg(long, value_name = "FILE")]
@@ -48,7 +48,7 @@ impl Search {
             let why = format!("--minimal finds all minimal nodes or none: remove `method = {method}`");
             return Err(Error::policy(why));
         }
-        let input = Input::find_or_read(&self.input)?;
+        let input = Input::find_or_read(&self.input, &run.stop)?;
         let loaded = open(run, &input, &PolicySource { spec: &policy.spec, files: &policy.folder }).await?;
         if self.minimal {
             return Done::of(&minimal(run, &loaded).await?);

@@ -10,15 +10,15 @@ use super::in_shell;
 use super::names::{Names, Part, name, parts};
 use datafusion_kanon::extend::Setting;
 use datafusion_kanon::internals::doc::find;
-use datafusion_kanon::internals::input::address::local_path;
 use datafusion_kanon::internals::input::files::STANDARD_INPUT;
 use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
 use datafusion_kanon::internals::model::{self, Requirement, SensitiveColumn};
 use datafusion_kanon::internals::plural;
 use datafusion_kanon::internals::policy::SetKey;
 use datafusion_kanon::internals::release::publish::record::RECORD;
+use datafusion_kanon::internals::store::{Address, local_path, text_at};
 use datafusion_kanon::records::{PrivateRecord, PublicRecord};
-use datafusion_kanon::{CsvOptions, Error, ErrorCode, Folder, Input, Place, PolicySpec, Result};
+use datafusion_kanon::{CancelToken, CsvOptions, Error, ErrorCode, Input, Place, PolicySpec, Result};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {
@@ -36,8 +36,9 @@ impl PolicyFile {
     /// A policy error that names the file, or the `--set` that is wrong; a data error for a file that
     /// cannot be read.
     pub(crate) fn open(path: &Path, set: &Set, inputs: &[&str]) -> Result<Self> {
-        let path = &local_path(path)?;
-        let place = format!("policy {}", path.display());
+        let at = Address::parse(path)?;
+        let place = format!("policy {at}");
+        let unread = |error: &std::io::Error| Error::from_io(error).of_policy();
         let text = match path.as_os_str() == STANDARD_INPUT {
             true if inputs.contains(&STANDARD_INPUT) => {
                 let why = "standard input holds the table; give a file for one of the two";
@@ -47,14 +48,16 @@ impl PolicyFile {
                 let why = "standard input is a terminal; pipe a policy into it, or name the file";
                 return Err(Error::policy(why).at(&place));
             }
-            true => std::io::read_to_string(std::io::stdin().lock()),
-            false => std::fs::read_to_string(path),
+            true => std::io::read_to_string(std::io::stdin().lock()).map_err(|error| unread(&error)),
+            false => match &at {
+                Address::Local(path) => std::fs::read_to_string(path).map_err(|error| unread(&error)),
+                Address::Remote(address) => text_at(address, &CancelToken::default()),
+            },
         };
-        let text = text.map_err(|e| Error::from_io(&e).of_policy().at(&place))?;
+        let text = text.map_err(|error| error.at(&place))?;
         let text = SetKey::all(&set.set, &text).map_err(|e| set.located(e, Some(&place)))?;
         let spec = PolicySpec::parse(&text).map_err(|e| set.located(e, Some(&place)))?;
-        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        Ok(Self { spec, folder: HierarchyFiles(Folder(folder)) })
+        Ok(Self { spec, folder: HierarchyFiles::of_policy(at) })
     }
 }
 
@@ -74,10 +77,18 @@ impl PrivatePlace {
     /// # Errors
     /// A policy error if `out` has no name.
     pub(crate) fn of(&self, out: &Path, policy: Option<&PolicyFile>) -> Result<Place> {
-        let of_policy = policy.and_then(|file| Some((&file.folder.0.0, file.spec.private()?)));
+        let of_policy = policy.and_then(|file| Some((file.folder.policy(), file.spec.private()?)));
         match (&self.private, of_policy) {
             (Some(private), _) => Place::apart(out, &local_path(private)?),
-            (None, Some((folder, private))) => Place::apart(out, &folder.join(local_path(private)?)),
+            (None, Some((policy, private))) => match policy.beside(private)? {
+                Address::Local(private) => Place::apart(out, &private),
+                Address::Remote(_) if policy.local().is_some() => Place::apart(out, &local_path(private)?),
+                Address::Remote(_) => {
+                    let why = "of a policy in a store it is an absolute path of this machine, because the private record lies here; give \
+                               one, or --private";
+                    Err(Error::policy(why).at("output.private"))
+                }
+            },
             (None, None) => Place::beside(out),
         }
     }
@@ -203,7 +214,7 @@ impl Columns {
         }
         let spec =
             PolicySpec::from_columns(&quasi, self.individual.as_deref(), 2)?.with_csv(self.csv.or(None));
-        Ok(PolicyFile { spec, folder: HierarchyFiles(Folder(PathBuf::new())) })
+        Ok(PolicyFile { spec, folder: HierarchyFiles::of_current_folder() })
     }
 
     /// Returns whether a policy was given.
@@ -217,7 +228,8 @@ impl Columns {
 /// # Errors
 /// Those of reading it.
 pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
-    let release = local_path(input)?;
+    // What lies in a store is read as any table.
+    let Ok(release) = local_path(input) else { return Ok(None) };
     release.join(RECORD).is_file().then(|| PublicRecord::read(&release)).transpose()
 }
 
@@ -225,12 +237,12 @@ pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
 ///
 /// # Errors
 /// Those of [`Input::find_or_read`], and of reading a record.
-pub(crate) fn find_table(input: &str) -> Result<Input> {
+pub(crate) fn find_table(input: &str, stop: &CancelToken) -> Result<Input> {
     let record = record_of(input).ok().flatten();
     let first = record.as_ref().and_then(|record| record.tables.first());
     match first.filter(|table| table.folder.is_some()) {
         Some(table) => Input::find(&table.path(&local_path(input)?).to_string_lossy()),
-        None => Input::find_or_read(input),
+        None => Input::find_or_read(input, stop),
     }
 }
 

@@ -8,9 +8,9 @@ use clap::Args;
 use super::Done;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use datafusion_kanon::internals::answer::verify::verify;
-use datafusion_kanon::internals::input::address::local_path;
 use datafusion_kanon::internals::release::publish::staging::unfinished;
 use datafusion_kanon::internals::release::publish::statement::may_be_policy_of;
+use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::records::PublicRecord;
 use datafusion_kanon::{Error, Input, Place, PolicySource, Result, Run, Source};
 
@@ -61,7 +61,7 @@ impl Verify {
         };
         let policy =
             policy.map_or_else(|| found.as_deref().map(&open).transpose(), |given| Ok(Some(given)))?;
-        let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
+        let input = self.input.as_deref().map(|input| Input::find_or_read(input, &run.stop)).transpose()?;
         let policy = policy.as_ref().map(|p| PolicySource { spec: &p.spec, files: &p.folder });
         let mut answer = verify(run, &place, input.map(Source::from).as_ref(), policy.as_ref()).await?;
         answer.policy = found.map(|path| path.display().to_string());

@@ -196,9 +196,14 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         DataFusionError::IoError(io) => Error::from_io(io),
         DataFusionError::ObjectStore(store) => match &**store {
             object_store::Error::NotFound { .. } => other("a file disappeared").coded(ErrorCode::NotFound),
-            store => Error::of_system(store).unwrap_or_else(|| other("a file could not be read or written")),
+            store => own_cause(store)
+                .or_else(|| Error::of_system(store))
+                .unwrap_or_else(|| other("a file could not be read or written")),
         },
-        DataFusionError::ParquetError(parquet) => Error::of_system(&**parquet).unwrap_or_else(damaged),
+        DataFusionError::ParquetError(parquet) => {
+            let own = own_cause(&**parquet).or_else(|| own_text(&parquet.to_string()));
+            own.or_else(|| Error::of_system(&**parquet)).unwrap_or_else(damaged)
+        }
         DataFusionError::ArrowError(arrow, _) => of_arrow(arrow),
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
             return Error::internal(format!("{doing}: the engine reported an internal error"));
@@ -224,6 +229,24 @@ fn of_external(error: &(dyn std::error::Error + 'static)) -> Error {
     let own = error.downcast_ref::<Error>().cloned();
     let own = own.or_else(|| Error::of_system(error));
     own.unwrap_or_else(|| Error::data("an external component failed"))
+}
+
+/// Returns our error that caused an error of a library.
+fn own_cause(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(own) = error.downcast_ref::<Error>() {
+            return Some(own.clone());
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// Returns our error of which a library kept the text alone, as the reader of Parquet footers does: of a store, as which
+/// `store/pinned.rs` gives objects to the engine.
+fn own_text(text: &str) -> Option<Error> {
+    text.split_once("Generic kanon error: ").map(|(_, own)| Error::data(own))
 }
 
 /// Maps an error of Arrow to ours.

@@ -1,77 +1,34 @@
 //! The files of INPUT: found, recognized by format, and pinned.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::address::local_path;
-use super::other_tables;
-use super::pinned_file::PinnedFile;
+pub use super::formats::{InputFormat, end_of_data, format_by_name};
+use super::formats::{ends, format_of};
 use super::utf8_copies::Utf8Copies;
-use crate::engine::Context;
 use crate::engine::temporary::TemporaryFolder;
-use crate::error::{Error, ErrorCode, Result, of_file};
-
-/// The input formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InputFormat {
-    /// Apache Parquet.
-    Parquet,
-    /// Text separated by commas or another delimiter.
-    Csv,
-    /// JSON lines: one object per line.
-    Json,
-    /// Arrow IPC, as a file or a stream.
-    Arrow,
-}
-
-impl InputFormat {
-    /// Returns whether files of this format say the types of their columns.
-    pub fn has_types(self) -> bool {
-        matches!(self, Self::Parquet | Self::Arrow)
-    }
-}
-
-/// The lower-case file name extensions, and their formats.
-const ENDS: [(&str, InputFormat); 12] = [
-    ("parquet", InputFormat::Parquet),
-    ("pq", InputFormat::Parquet),
-    ("csv", InputFormat::Csv),
-    ("tsv", InputFormat::Csv),
-    ("txt", InputFormat::Csv),
-    ("json", InputFormat::Json),
-    ("jsonl", InputFormat::Json),
-    ("ndjson", InputFormat::Json),
-    ("arrow", InputFormat::Arrow),
-    ("arrows", InputFormat::Arrow),
-    ("feather", InputFormat::Arrow),
-    ("ipc", InputFormat::Arrow),
-];
-
-impl InputFormat {
-    /// Returns the name of the format in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            InputFormat::Parquet => "Parquet",
-            InputFormat::Csv => "CSV",
-            InputFormat::Json => "JSON lines",
-            InputFormat::Arrow => "Arrow",
-        }
-    }
-}
+use crate::engine::{Context, Run};
+use crate::error::{Error, ErrorCode, Result};
+use crate::plural::plural;
+use crate::progress::CancelToken;
+use crate::store::{Address, Object, PartitionColumns, files_below, local_path, objects_at};
 
 /// The input files, all of one format.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// INPUT as the user typed it.
+    /// INPUT as the user typed it; of several, all with blanks between them.
     pub argument: String,
-    /// The files, sorted by path.
-    #[doc(hidden)]
-    pub files: Vec<PinnedFile>,
+    /// What the user typed, one by one.
+    arguments: Vec<String>,
+    /// The files and objects, sorted by where they lie.
+    pub(super) objects: Vec<Object>,
     /// The format of all files.
     pub format: InputFormat,
+    /// The columns that the folders of the files give.
+    pub(super) folders: PartitionColumns,
     pub(super) copies: Utf8Copies,
     /// The folder of the file that holds standard input, if it is INPUT.
     spooled: Option<Arc<TemporaryFolder>>,
@@ -83,27 +40,36 @@ pub const STANDARD_INPUT: &str = "-";
 impl Input {
     /// Creates an input of files that are known.
     #[doc(hidden)]
-    pub fn of_files(argument: &str, files: Vec<PinnedFile>, format: InputFormat) -> Self {
-        Self { argument: argument.to_owned(), files, format, copies: Utf8Copies::default(), spooled: None }
+    pub fn of_objects(argument: &str, objects: Vec<Object>, format: InputFormat) -> Self {
+        let (arguments, copies) = (vec![argument.to_owned()], Utf8Copies::default());
+        let (argument, folders) = (argument.to_owned(), PartitionColumns::default());
+        Self { argument, arguments, objects, format, folders, copies, spooled: None }
     }
 
     /// Finds the files of INPUT, or reads standard input where INPUT is `-`. Its copy goes with the
     /// input, so queries must not outlive it.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find), and a data error when standard input cannot be read.
-    pub fn find_or_read(argument: &str) -> Result<Self> {
-        if argument == STANDARD_INPUT { Self::of_standard_input() } else { Self::find(argument) }
+    /// Those of [`find`](Self::find); a data error when standard input cannot be read; the error of a stopped run.
+    pub fn find_or_read(argument: &str, stop: &CancelToken) -> Result<Self> {
+        if argument == STANDARD_INPUT {
+            return Self::of_standard_input();
+        }
+        Self::find_all(&[argument.to_owned()], stop)
     }
 
-    /// Finds the files of INPUT, a path or a `file://` address. In folders and globs, names that begin
-    /// with `_` or `.` are skipped.
+    /// Finds the files of INPUT: a path, a glob, or the address of an object, a folder or a glob of a store (`file`, `s3`, `az`,
+    /// `abfss`, `gs`; `http` and `https` for single files). In folders and globs, names that begin with `_` or `.` are skipped.
+    /// Folders such as `year=2024` below the one that is named give columns.
+    /// Objects of a store are copied to the folder for temporary files, as they were listed; credentials come from the
+    /// environment.
     ///
     /// # Errors
     /// A policy error for an address of another kind; a data error for no files, mixed formats, an
-    /// unknown format, or a folder or glob that reaches the folder of a Delta Lake or a similar table.
+    /// unknown format, a folder or glob that reaches the folder of a Delta Lake or a similar table, or a store that cannot be
+    /// read.
     pub fn find(argument: &str) -> Result<Self> {
-        Self::find_with(argument, Partitions::Refused)
+        Self::find_all(&[argument.to_owned()], &CancelToken::default())
     }
 
     /// Finds the files of a location whose format is said. The columns of partition folders may be
@@ -115,10 +81,10 @@ impl Input {
     pub fn find_of_format(location: &str, format: InputFormat) -> Result<Self> {
         let path = local_path(location).map_err(|error| error.at("location"))?;
         if path.is_file() {
-            let files = vec![PinnedFile::new(path)?];
-            return Ok(Self::of_files(location, files, format));
+            let files = vec![Object::of_file(path)?];
+            return Ok(Self::of_objects(location, files, format));
         }
-        let input = Self::find_with(location, Partitions::Kept)?;
+        let input = Self::find_all(&[location.to_owned()], &CancelToken::default())?;
         if input.format == format {
             return Ok(input);
         }
@@ -129,9 +95,16 @@ impl Input {
         )))
     }
 
-    fn find_with(argument: &str, partitions: Partitions) -> Result<Self> {
-        let paths = paths_of(argument, partitions)?;
-        let formats: Vec<InputFormat> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
+    fn find_all(arguments: &[String], stop: &CancelToken) -> Result<Self> {
+        let argument = arguments.join(" ");
+        let mut listed = Vec::new();
+        for argument in arguments {
+            let place = objects_at(argument).map_err(|error| error.at("input"))?;
+            let objects = place.list(stop)?;
+            listed.push((place, objects));
+        }
+        let formats = listed.iter().flat_map(|(_, objects)| objects).map(format_of);
+        let formats: Vec<InputFormat> = formats.collect::<Result<_>>()?;
         let format = *formats.first().ok_or_else(|| {
             let why = format!("input `{argument}`: no file found; expected files that end in {}", ends());
             Error::data(why).coded(ErrorCode::EmptyInput)
@@ -143,8 +116,18 @@ impl Input {
                 other.name()
             )));
         }
-        let files = paths.into_iter().map(PinnedFile::new).collect::<Result<_>>()?;
-        Ok(Self::of_files(argument, files, format))
+        let mut objects = Vec::new();
+        for (place, listed) in listed {
+            objects.extend(place.readable(listed, format == InputFormat::Parquet, stop)?);
+        }
+        objects.sort_by(|a, b| a.address().cmp(b.address()));
+        if let Some(twice) = objects.windows(2).find(|pair| pair[0].address() == pair[1].address()) {
+            return Err(Error::policy("it is named twice; name it once").at(twice[0].place()));
+        }
+        let below: Vec<&str> = objects.iter().map(Object::below).collect();
+        let folders =
+            PartitionColumns::find(&below).map_err(|error| error.at(format!("input `{argument}`")))?;
+        Ok(Self { arguments: arguments.to_vec(), folders, ..Self::of_objects(&argument, objects, format) })
     }
 
     /// Copies standard input to a file of the run, because each file is read several times. Its
@@ -173,38 +156,63 @@ impl Input {
         let path = folder.path().join(name);
         let mut file = fs::File::create_new(&path).context(doing)?;
         std::io::copy(&mut first.as_slice().chain(input), &mut file).context(doing)?;
-        let files = vec![PinnedFile::new(path)?];
-        Ok(Self { spooled: Some(Arc::new(folder)), ..Self::of_files(STANDARD_INPUT, files, format) })
+        let files = vec![Object::of_file(path)?];
+        Ok(Self { spooled: Some(Arc::new(folder)), ..Self::of_objects(STANDARD_INPUT, files, format) })
     }
 
-    /// Checks that no file changed since [`Input::find`].
+    /// Checks that no file or object changed since [`Input::find`]. Objects that appeared in a store meanwhile are not read,
+    /// which is said.
     ///
     /// # Errors
     /// A data error that names the first changed file.
     #[doc(hidden)]
-    pub fn still_the_same(&self) -> Result<()> {
+    pub fn still_the_same(&self, run: &Run) -> Result<()> {
         if self.spooled.is_some() {
             return Ok(());
         }
-        let now = Self::find(&self.argument)?;
-        if now.files.len() != self.files.len() {
-            return Err(Error::data(
-                "the input changed during the run: files appeared or disappeared; nothing was published",
-            ));
+        let (mut now, mut is_whole) = (Vec::new(), true);
+        for argument in &self.arguments {
+            let place = objects_at(argument)?;
+            now.extend(place.list(&run.stop)?);
+            is_whole &= place.is_one_with_later();
         }
-        match self.files.iter().zip(&now.files).find(|(before, after)| before != after) {
-            None => Ok(()),
-            Some((file, _)) => Err(Error::data(format!(
-                "input file {} changed during the run; nothing was published",
-                file.path.display()
-            ))),
+        let now: BTreeMap<&Address, &Object> = now.iter().map(|object| (object.address(), object)).collect();
+        let changed = |object: &&Object| now.get(object.address()).is_none_or(|now| now != object);
+        if let Some(object) = self.objects.iter().find(changed) {
+            let what = if now.contains_key(object.address()) { "changed" } else { "disappeared" };
+            return Err(Error::data(format!(
+                "{} {what} during the run; nothing was published",
+                object.place()
+            )));
+        }
+        match now.len() - self.objects.len() {
+            0 => Ok(()),
+            _ if is_whole => {
+                Err(Error::data("the input changed during the run: files appeared; nothing was published"))
+            }
+            more => {
+                let more = plural(more as u64, "object", "objects");
+                run.progress.notice(&format!("the input: {more} that appeared during the run were not read"));
+                Ok(())
+            }
         }
     }
 
     /// Returns the total length of all files in bytes.
     #[doc(hidden)]
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|f| f.bytes).sum()
+        self.objects.iter().map(Object::bytes).sum()
+    }
+
+    /// Returns the paths and globs of this machine that the user typed.
+    pub(crate) fn local_arguments(&self) -> impl Iterator<Item = PathBuf> {
+        self.arguments.iter().filter_map(|argument| local_path(argument).ok())
+    }
+
+    /// Returns the files and objects.
+    #[doc(hidden)]
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
     }
 }
 
@@ -212,200 +220,13 @@ impl Input {
 ///
 /// # Errors
 /// As [`Input::find`], but for the formats, which are not looked at.
-pub fn files_of_location(location: &str) -> Result<Vec<PinnedFile>> {
-    paths_of(location, Partitions::Kept)?.into_iter().map(PinnedFile::new).collect()
-}
-
-/// Returns the files that a path, a `file://` address or a glob reaches, sorted, each once.
-fn paths_of(argument: &str, partitions: Partitions) -> Result<Vec<PathBuf>> {
-    let path = local_path(argument).map_err(|error| error.at("input"))?;
-    let pattern = path.to_string_lossy();
-    let (mut paths, mut checked) = (Vec::new(), other_tables::Checked::default());
-    if path.is_dir() {
-        collect(&path, partitions, &mut paths, &mut checked)?;
-    } else if path.exists() {
-        paths.push(path.clone());
-    } else if pattern.contains(['*', '?', '[']) {
-        let matches =
-            glob::glob(&pattern).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
-        // Hidden names are allowed in the literal start of the pattern, and skipped below it.
-        let named = path.components().take_while(|part| !is_pattern(part.as_os_str())).count();
-        for found in matches {
-            let found =
-                found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{argument}`")))?;
-            let below: PathBuf = found.components().skip(named).collect();
-            if below.ancestors().any(is_hidden) {
-                continue;
-            }
-            checked.check(found.parent().unwrap_or(&found))?;
-            let mut folders = below.ancestors().skip(usize::from(!found.is_dir()));
-            if let Some(folder) = folders.find(|folder| partitions.refuse(folder)) {
-                return Err(partitioned(folder));
-            }
-            if found.is_dir() {
-                collect(&found, partitions, &mut paths, &mut checked)?;
-            } else {
-                paths.push(found);
-            }
-        }
-    } else {
-        let why = format!("input `{argument}`: no such file, folder or glob");
-        return Err(Error::data(why).coded(ErrorCode::NotFound));
-    }
-    paths.sort();
-    // A file that is reached in two ways is one file.
-    let mut known = std::collections::HashSet::new();
-    paths.retain(|path| known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
-    Ok(paths)
-}
-
-/// Whether partition folders (`name=value`) are refused.
-#[derive(Clone, Copy, PartialEq)]
-enum Partitions {
-    Refused,
-    Kept,
-}
-
-impl Partitions {
-    fn refuse(self, folder: &Path) -> bool {
-        self == Self::Refused && is_partition(folder)
-    }
-}
-
-fn collect(
-    folder: &Path,
-    partitions: Partitions,
-    paths: &mut Vec<PathBuf>,
-    checked: &mut other_tables::Checked,
-) -> Result<()> {
-    checked.check(folder)?;
-    let place = format!("input folder {}", folder.display());
-    for entry in fs::read_dir(folder).context(&place)? {
-        let path = entry.context(&place)?.path();
-        if is_hidden(&path) {
-            continue;
-        }
-        if !path.is_dir() {
-            paths.push(path);
-        } else if partitions.refuse(&path) {
-            return Err(partitioned(&path));
-        } else {
-            collect(&path, partitions, paths, checked)?;
-        }
-    }
-    Ok(())
+pub fn files_of_location(location: &str) -> Result<Vec<Object>> {
+    objects_at(location)?.list(&CancelToken::default())
 }
 
 /// Returns whether a folder has no file that could be read.
 pub fn has_no_data(folder: &Path) -> bool {
-    let mut paths = Vec::new();
-    collect(folder, Partitions::Refused, &mut paths, &mut other_tables::Checked::default()).is_ok()
-        && paths.iter().all(|path| format_of(path).is_err())
-}
-
-fn is_pattern(part: &std::ffi::OsStr) -> bool {
-    part.to_string_lossy().contains(['*', '?', '['])
-}
-
-/// Returns whether a folder is a partition by its name (`name=value`).
-pub fn is_partition(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
-}
-
-fn partitioned(folder: &Path) -> Error {
-    Error::data(format!(
-        "input folder {}: partition folders (`name=value`) are not supported yet: their columns would be \
-         lost; give files that hold all columns",
-        folder.display()
-    ))
-}
-
-/// Returns whether folders and globs skip a name.
-pub fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['_', '.']))
-}
-
-/// Extensions of files that are not read, what they are, and how to export them.
-const OTHERS: [(&[&str], &str); 4] = [
-    (
-        &["xlsx", "xls", "xlsm", "xlsb", "ods"],
-        "a workbook is not read, because its cells hold formats and formulas; save the sheet as CSV (in Excel: File, Save As, \
-         \"CSV UTF-8\") and give that file",
-    ),
-    (
-        &["sav", "zsav", "dta", "sas7bdat", "xpt", "rds", "rdata"],
-        "files of statistics programs are not read; export the table as CSV or Parquet",
-    ),
-    (&["gz", "zip", "bz2", "xz", "zst", "7z"], "compressed files are not read; unpack the file first"),
-    (
-        &["db", "sqlite", "sqlite3", "duckdb", "mdb", "accdb"],
-        "databases are not read; export the table as CSV or Parquet",
-    ),
-];
-
-/// The first bytes of files that are no text whatever their names end in, and an extension of what they are.
-const FIRST_BYTES: [(&[u8], &str); 4] = [
-    (b"PK\x03\x04", "xlsx"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "xlsx"),
-    (b"\x1f\x8b\x08", "gz"),
-    (b"SQLite format 3\0", "sqlite"),
-];
-
-/// Refuses a file of texts that is a workbook, an archive or a database by its first bytes.
-///
-/// # Errors
-/// A data error that says how to export it.
-pub(super) fn check_is_text(first: &[u8], place: &str) -> Result<()> {
-    let Some((bytes, found)) = FIRST_BYTES.iter().find(|(bytes, _)| first.starts_with(bytes)) else {
-        return Ok(());
-    };
-    let why = OTHERS.iter().find(|(ends, _)| ends.contains(found)).map_or("", |(_, why)| *why);
-    let what = match *bytes {
-        b"PK\x03\x04" => {
-            "it is no text but a workbook (.xlsx, .ods) or an archive (.zip), whatever its name; if an archive, unpack it; "
-        }
-        _ => "it is no text, whatever its name; ",
-    };
-    Err(Error::data(format!("{what}{why}")).at(place))
-}
-
-/// Returns the format that the name of a file says; `None` if it is not read.
-pub fn format_by_name(path: &Path) -> Option<InputFormat> {
-    format_of(path).ok()
-}
-
-fn format_of(path: &Path) -> Result<InputFormat> {
-    let found = end_of(path);
-    if let Some((_, why)) = OTHERS.iter().find(|(ends, _)| ends.contains(&found.as_str())) {
-        return Err(Error::data(*why).at(format!("input file {}", path.display())));
-    }
-    match ENDS.iter().find(|(end, _)| *end == found) {
-        Some((_, format)) => Ok(*format),
-        None => Err(Error::data(format!(
-            "input file {}: expected a name that ends in {}",
-            path.display(),
-            ends()
-        ))),
-    }
-}
-
-/// Returns the extension of a file name in lower case, without the dot.
-pub(crate) fn end_of(path: &Path) -> String {
-    path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
-}
-
-/// Returns the extension of a file name in lower case if it is one of files of data, whether they are read
-/// or not.
-pub fn end_of_data(path: &Path) -> Option<String> {
-    let end = end_of(path);
-    let is_read = ENDS.iter().any(|(known, _)| *known == end);
-    (is_read || OTHERS.iter().any(|(known, _)| known.contains(&end.as_str()))).then_some(end)
-}
-
-/// Lists all extensions that are read, for an error.
-fn ends() -> String {
-    let ends: Vec<String> = ENDS.iter().map(|(end, _)| format!(".{end}")).collect();
-    ends.join(", ")
+    files_below(folder).is_some_and(|paths| paths.iter().all(|path| format_by_name(path).is_none()))
 }
 
 #[cfg(test)]
@@ -428,7 +249,7 @@ mod tests {
         }
         let found = |argument: PathBuf| {
             let input = Input::find(argument.to_str().unwrap()).unwrap();
-            input.files.into_iter().map(|file| file.path).collect::<Vec<_>>()
+            input.objects.iter().map(|file| file.path().to_path_buf()).collect::<Vec<_>>()
         };
         let both = vec![at("a.parquet"), at("sub/b.parquet")];
         assert_eq!(found(folder.path().to_path_buf()), both);
@@ -439,7 +260,12 @@ mod tests {
         fs::write(at("year=2024/c.parquet"), "").unwrap();
         for argument in [at("*"), at("**/*.parquet"), folder.path().to_path_buf()] {
             let error = Input::find(argument.to_str().unwrap()).unwrap_err();
-            assert!(error.to_string().contains("partition folders"), "{error}");
+            assert!(error.to_string().contains("lies beside the folders of `year`"), "{error}");
         }
+        let input = Input::find(at("year=*").to_str().unwrap()).unwrap();
+        assert_eq!(
+            (input.folders.names, input.folders.values),
+            (vec!["year".into()], vec![vec![Some("2024".into())]])
+        );
     }
 }

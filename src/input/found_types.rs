@@ -212,7 +212,12 @@ impl Input {
     pub fn pinned_texts(&self, session: &SessionContext, csv: &CsvOptions) -> Result<DataFrame> {
         let schema = self.file_schema(csv)?;
         self.check_lines(csv)?;
-        with_nulls(self.raw_within(session, csv, &schema, &|table| self.pin(table))?, &schema, csv)
+        with_nulls(
+            self.raw_within(session, csv, &schema, &|table| self.pin(table))?,
+            &schema,
+            &self.folders,
+            csv,
+        )
     }
 }
 

@@ -5,31 +5,54 @@ use std::path::{Path, PathBuf};
 
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::address::local_path;
 use super::read_parquet;
 use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, Result};
 use crate::generalize::hierarchy::{csv_of_batches, is_table};
 use crate::policy::{Files, Folder};
+use crate::progress::CancelToken;
+use crate::store::{Address, text_at, with_file_at};
 
-/// The hierarchy files in a folder. CSV is read unchanged; Parquet (`.parquet`) is converted to the
-/// CSV text that a private record keeps.
+/// The hierarchy files that a policy names: paths from its own folder, or addresses. CSV is read unchanged; Parquet (`.parquet`)
+/// is converted to the CSV text that a private record keeps.
 #[derive(Debug, Clone)]
-pub struct HierarchyFiles(pub Folder);
+pub struct HierarchyFiles {
+    policy: Address,
+}
+
+impl HierarchyFiles {
+    /// Creates the files that the policy at a place names.
+    pub fn of_policy(policy: Address) -> Self {
+        Self { policy }
+    }
+
+    /// Creates the files that are named from the current folder.
+    pub fn of_current_folder() -> Self {
+        Self { policy: Address::Local(PathBuf::new()) }
+    }
+
+    /// Returns the place of the policy.
+    pub fn policy(&self) -> &Address {
+        &self.policy
+    }
+}
 
 impl Files for HierarchyFiles {
-    fn population(&self, name: &str) -> Result<PathBuf> {
-        let local = local_path(name).map_err(|error| error.at("population"))?;
-        Ok(self.0.0.join(local))
+    fn population(&self, name: &str) -> Result<String> {
+        self.policy.beside(name).map(|place| place.to_string()).map_err(|error| error.at("population"))
     }
 
     fn read(&self, name: &str) -> Result<String> {
-        let local = local_path(name).map_err(|error| error.at("hierarchy file"))?;
-        if !is_table(name) {
-            return self.0.read(&local.to_string_lossy());
+        let at = self.policy.beside(name).map_err(|error| error.at("hierarchy file"))?;
+        let place = |error: Error| error.at(format!("hierarchy file {at}"));
+        let stop = CancelToken::default();
+        match &at {
+            _ if is_table(name) => {
+                with_file_at(&at, &stop, parquet).map_err(|error| place(error.of_policy()))
+            }
+            Address::Local(path) => Folder(PathBuf::new()).read(&path.to_string_lossy()),
+            Address::Remote(address) => text_at(address, &stop).map_err(place),
         }
-        let path = self.0.0.join(local);
-        parquet(&path).map_err(|error| error.of_policy().at(format!("hierarchy file {}", path.display())))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::TableType;
@@ -13,17 +13,17 @@ use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, cast};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 use url::Url;
 
 use super::files::{Input, files_of_location};
 use super::infer_types::Typing;
-use super::pinned_file::PinnedFile;
-use crate::engine::{Context, into_engine};
+use crate::engine::{Context, column, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
+use crate::store::{Address, Object, PartitionType};
 
 /// A table of files that is refused once one of them has changed, or others have appeared.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct PinnedTable {
     /// The table.
     pub table: Arc<dyn TableProvider>,
     /// Its files as they were when the table was opened.
-    pub files: Vec<PinnedFile>,
+    pub files: Vec<Object>,
     /// Where they were found: paths, addresses and globs.
     pub locations: Vec<String>,
     /// Whether the engine lists the files at each scan by itself, as it does where folders are partitions.
@@ -52,10 +52,14 @@ impl PinnedTable {
                 );
             }
         }
-        let known: HashSet<&PathBuf> = self.files.iter().map(|file| &file.path).collect();
+        let known: HashSet<&Address> = self.files.iter().map(Object::address).collect();
         for location in &self.locations {
+            // What is read of objects is as it was listed, and others write into a store all the time.
+            if let Address::Remote(_) = Address::parse(location)? {
+                continue;
+            }
             let now = files_of_location(location)?;
-            if let Some(new) = now.iter().find(|file| !known.contains(&file.path)) {
+            if let Some(new) = now.iter().find(|file| !known.contains(file.address())) {
                 let why = format!("it appeared after the table was opened{AGAIN}");
                 return Err(Error::data(why).at(new.place()));
             }
@@ -90,7 +94,7 @@ impl PinnedTable {
     /// A data error that names a file of another origin.
     fn known_files_of(&self, plan: &dyn ExecutionPlan) -> Result<BTreeSet<Url>> {
         let read = files_of_plan(plan);
-        let known = self.files.iter().map(PinnedFile::url).collect::<Result<BTreeSet<_>>>()?;
+        let known = self.files.iter().map(Object::url).collect::<Result<BTreeSet<_>>>()?;
         match read.difference(&known).next() {
             None => Ok(read),
             Some(other) => {
@@ -122,16 +126,48 @@ fn files_of_plan(plan: &dyn ExecutionPlan) -> BTreeSet<Url> {
 impl Input {
     /// Pins a table of the files of this input.
     pub(super) fn pin(&self, table: Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
-        let (files, locations) = (self.files.clone(), vec![self.argument.clone()]);
+        let (files, locations) = (self.objects.clone(), vec![self.argument.clone()]);
         Arc::new(PinnedTable { table, files, locations, is_listed_by_engine: false })
     }
 
-    /// Reads the input like [`table`](Self::table) as a pinned table, with text columns as they are.
+    /// Reads the input like [`table`](Self::table) as a pinned table, with text columns as they are. Columns of folders have the
+    /// types that are found over all folders.
     ///
     /// # Errors
     /// As [`table`](Self::table).
     pub async fn pinned_table(&self, session: &SessionContext, csv: &CsvOptions) -> Result<DataFrame> {
-        self.table_within(session, csv, &|_| CsvType::Text, Typing::Columnar, &|table| self.pin(table)).await
+        let pin = |table| self.pin(table);
+        let table = self.table_within(session, csv, &|_| CsvType::Text, Typing::Columnar, &pin).await?;
+        self.with_folder_types(table)
+    }
+
+    /// Returns whether a column is given by folders.
+    #[doc(hidden)]
+    pub fn is_of_folders(&self, name: &str) -> bool {
+        self.folders.names.iter().any(|folder| folder == name)
+    }
+
+    /// Gives the columns of folders, which are text, the types that are found over all folders.
+    ///
+    /// # Errors
+    /// A data error if the table lacks one.
+    #[doc(hidden)]
+    pub fn with_folder_types(&self, table: DataFrame) -> Result<DataFrame> {
+        if self.folders.names.is_empty() {
+            return Ok(table);
+        }
+        let typed = |field: &FieldRef| {
+            let of_folder = self.folders.names.iter().position(|name| name == field.name());
+            let found = of_folder.and_then(|at| self.folders.types.get(at));
+            let value = column(field.name());
+            match found {
+                Some(PartitionType::Integer) => cast(value, DataType::Int64).alias(field.name()),
+                Some(PartitionType::Date) => cast(value, DataType::Date32).alias(field.name()),
+                Some(PartitionType::Text) | None => value,
+            }
+        };
+        let columns: Vec<Expr> = table.schema().fields().iter().map(typed).collect();
+        table.select(columns).context("opening the input")
     }
 }
 

@@ -43,7 +43,7 @@ impl PopulationTable {
         run.stop.check()?;
         let place = |error: Error| error.at(format!("population {name}"));
         let path = files.population(name)?;
-        let input = Input::find(&path.display().to_string()).map_err(place)?;
+        let input = Input::find_or_read(&path, &run.stop).map_err(place)?;
         let table = input.table_typed(session, spec.csv(), &|name| spec.csv_type(name), typing).await;
         let table = table.map_err(place)?;
         let has = |name: &str| table.schema().as_arrow().field_with_name(name).is_ok();
@@ -76,8 +76,8 @@ impl PopulationTable {
     ///
     /// # Errors
     /// A data error that names the file.
-    pub fn still_the_same(&self) -> Result<()> {
-        self.input.still_the_same()
+    pub fn still_the_same(&self, run: &Run) -> Result<()> {
+        self.input.still_the_same(run)
     }
 
     /// Checks that every individual of the input is one of the population, where a model requires

@@ -23,6 +23,7 @@ use datafusion::arrow::ipc::{Block, Message, RecordBatch as BatchHeader, root_as
 use crate::engine::Context;
 use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, ErrorCode, Result};
+use crate::store::Object;
 
 const MAGIC: &[u8; 6] = b"ARROW1";
 const DAMAGED: &str = "the file is damaged, or neither an Arrow file nor an Arrow stream";
@@ -72,8 +73,8 @@ fn damaged<T, E>(result: std::result::Result<T, E>) -> std::result::Result<T, Wr
 ///
 /// # Errors
 /// A data error when the file is damaged.
-pub(crate) fn schema(path: &Path) -> Result<Schema> {
-    let place = format!("input file {}", path.display());
+pub(crate) fn schema(file: &Object) -> Result<Schema> {
+    let (path, place) = (file.path(), file.place());
     check_lengths(path).map_err(|wrong| wrong.at(&place))?;
     match unless_it_panics(|| Batches::open(path)) {
         Some(Ok(batches)) => Ok(batches.schema()),
@@ -86,13 +87,14 @@ pub(crate) fn schema(path: &Path) -> Result<Schema> {
 ///
 /// # Errors
 /// A data error when the file is damaged.
-pub(crate) fn check(path: &Path) -> Result<()> {
-    let decode = || Batches::open(path).and_then(|mut batches| batches.try_for_each(|batch| batch.map(drop)));
+pub(crate) fn check(file: &Object) -> Result<()> {
+    let decode =
+        || Batches::open(file.path()).and_then(|mut batches| batches.try_for_each(|batch| batch.map(drop)));
     match unless_it_panics(decode) {
         Some(Ok(())) => Ok(()),
         Some(Err(_)) | None => {
             let why = "the file is damaged, or uses a feature that the Arrow reader does not support";
-            Err(Error::data(why).at(format!("input file {}", path.display())))
+            Err(Error::data(why).at(file.place()))
         }
     }
 }
@@ -101,8 +103,8 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// A data error for empty files and unsupported forms.
-pub(crate) fn is_file(path: &Path) -> Result<bool> {
-    let place = format!("input file {}", path.display());
+pub(crate) fn is_file(file: &Object) -> Result<bool> {
+    let (path, place) = (file.path(), file.place());
     let mut start = Vec::new();
     File::open(path).context(&place)?.take(6).read_to_end(&mut start).context(&place)?;
     match start.as_slice() {

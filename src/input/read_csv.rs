@@ -11,7 +11,8 @@ use std::path::Path;
 use arrow::datatypes::{DataType, Field, Schema};
 use csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
-use super::files::{Input, end_of};
+use super::files::Input;
+use super::formats::end_of;
 use crate::engine::Context;
 use crate::error::{Error, ErrorCode, Result};
 use crate::generalize::hierarchy::{has_open_quote, has_quote_inside};
@@ -43,9 +44,9 @@ pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
 /// # Errors
 /// A policy error when .tsv files are mixed with others.
 pub(crate) fn by_name(input: &Input) -> Result<u8> {
-    match input.files.iter().filter(|file| end_of(&file.path) == "tsv").count() {
+    match input.objects.iter().filter(|file| end_of(Path::new(file.address().name())) == "tsv").count() {
         0 => Ok(b','),
-        all if all == input.files.len() => Ok(b'\t'),
+        all if all == input.objects.len() => Ok(b'\t'),
         _ => Err(Error::policy(format!(
             "input `{}`: .tsv files are mixed with others; set `delimiter` under [input] of the policy, or by --csv, or \
              give files of one kind",
@@ -59,8 +60,8 @@ pub(crate) fn by_name(input: &Input) -> Result<u8> {
 /// # Errors
 /// A data error when it cannot be read.
 pub(crate) fn first_lines(input: &Input, csv: &CsvOptions) -> Result<Vec<u8>> {
-    let texts = input.copies.of(&input.files, csv)?;
-    match (input.files.first(), texts.paths.first()) {
+    let texts = input.copies.of(&input.objects, csv)?;
+    match (input.objects.first(), texts.paths.first()) {
         (Some(file), Some(path)) => head(path, &file.place()),
         _ => Ok(Vec::new()),
     }

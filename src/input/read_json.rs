@@ -12,13 +12,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::engine::Context;
 use crate::error::{Error, Result};
+use crate::store::Object;
 
 /// The limit up to which every whole number has its own `Float64`.
 const EXACT: u64 = 1 << 53;
@@ -28,11 +28,11 @@ const EXACT: u64 = 1 << 53;
 /// # Errors
 /// A data error that names file and line of a line that is not an object, of a row that names a key
 /// twice, or of a column with values of two kinds.
-pub(crate) fn schema<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Schema> {
+pub(crate) fn schema(files: &[Object]) -> Result<Schema> {
     let mut columns = Columns::default();
-    for path in paths {
-        let place = format!("input file {}", path.display());
-        let mut lines = BufReader::new(File::open(path).context(&place)?);
+    for file in files {
+        let place = file.place();
+        let mut lines = BufReader::new(File::open(file.path()).context(&place)?);
         let mut line = Vec::new();
         for number in 1u64.. {
             line.clear();
@@ -262,13 +262,16 @@ impl<'de> Visitor<'de> for KindVisitor {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn types(files: &[&str]) -> Result<Vec<(String, DataType)>> {
         let folder = tempfile::tempdir().unwrap();
         let paths: Vec<PathBuf> = (0..files.len()).map(|n| folder.path().join(format!("{n}.json"))).collect();
         paths.iter().zip(files).for_each(|(path, text)| std::fs::write(path, text).unwrap());
-        let schema = schema(paths.iter())?;
+        let files: Vec<Object> = paths.into_iter().map(|path| Object::of_file(path).unwrap()).collect();
+        let schema = schema(&files)?;
         Ok(schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect())
     }
 

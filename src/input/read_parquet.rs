@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
@@ -21,15 +20,16 @@ use super::parquet_encryption::encrypted_columns;
 use crate::engine::Context;
 use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, ErrorCode, Result};
+use crate::store::Object;
 
 /// Returns the columns of a file: texts as views, timestamps with their time zones.
 ///
 /// # Errors
 /// A data error for a file that is empty, encrypted or damaged, or that has INT96 timestamps where
 /// they can only be read in nanoseconds.
-pub(super) fn schema(path: &Path) -> Result<Schema> {
-    let place = format!("input file {}", path.display());
-    let file = File::open(path).context(&place)?;
+pub(super) fn schema(object: &Object) -> Result<Schema> {
+    let place = object.place();
+    let file = File::open(object.path()).context(&place)?;
     let read = || -> Result<Schema> {
         check_readable(&file).map_err(|error| error.at(&place))?;
         let metadata = metadata(&file).context(&place)?;
@@ -181,7 +181,7 @@ mod tests {
         let properties = Arc::new(WriterProperties::default());
         let writer = SerializedFileWriter::new(file.reopen().unwrap(), columns, properties).unwrap();
         writer.close().unwrap();
-        schema(file.path())
+        schema(&Object::of_file(file.path().to_path_buf()).unwrap())
     }
 
     #[test]

@@ -8,12 +8,13 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::files::{Input, InputFormat};
 use super::infer_types::Typing;
-use super::pinned_file::PinnedFile;
 use super::provided_table::scanned_once;
 use super::table::{typed_table, without_metadata};
+use crate::engine::Run;
 use crate::error::{Error, ErrorCode, Result};
 use crate::policy::{CsvOptions, PolicySpec, one_name_each};
 use crate::progress::CancelToken;
+use crate::store::Object;
 
 /// The rows of a run: files, or a table of a [`TableProvider`].
 ///
@@ -58,11 +59,11 @@ impl Source {
         }
     }
 
-    /// Returns the files; a table has none.
+    /// Returns the files and objects; a table has none.
     #[doc(hidden)]
-    pub fn files(&self) -> &[PinnedFile] {
+    pub fn objects(&self) -> &[Object] {
         match self {
-            Self::Files(input) => &input.files,
+            Self::Files(input) => &input.objects,
             Self::Table { .. } => &[],
         }
     }
@@ -85,9 +86,9 @@ impl Source {
     /// # Errors
     /// As [`Input::still_the_same`].
     #[doc(hidden)]
-    pub fn still_the_same(&self) -> Result<()> {
+    pub fn still_the_same(&self, run: &Run) -> Result<()> {
         match self {
-            Self::Files(input) => input.still_the_same(),
+            Self::Files(input) => input.still_the_same(run),
             Self::Table { .. } => Ok(()),
         }
     }
@@ -125,7 +126,7 @@ impl Source {
         }
         one_name_each(&schema).map_err(|error| error.at(place()))?;
         let rows = scanned_once(session, provider, &schema, stop).await?;
-        typed_table(rows, &schema, true, (spec.csv(), &csv_type), typing).await
+        typed_table(rows, &schema, &|_| false, (spec.csv(), &csv_type), typing).await
     }
 }
 

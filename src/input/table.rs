@@ -1,6 +1,5 @@
 //! INPUT as one table: the files of [`files`](super::files), their schema, and canonical columns.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -14,49 +13,61 @@ use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::files::{Input, InputFormat};
 use super::infer_types::{Typing, typed};
+use super::scan::FilesTable;
 use super::{read_arrow, read_csv, read_json, read_parquet};
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::{Context, INT96_UNIT, column};
 use crate::error::{Error, ErrorCode, Result};
 use crate::policy::{CsvOptions, CsvType, one_name_each};
+use crate::store::{Object, PartitionColumns};
 
 impl Input {
-    /// Returns the schema that all files share; CSV columns are all text here.
+    /// Returns the schema of the input: that which all files share, and the columns of their folders, which are text. CSV columns
+    /// are all text here, too.
     ///
     /// # Errors
-    /// A data error when a file cannot be read or differs from the first.
+    /// A data error when a file cannot be read or differs from the first, or has a column of a folder.
     #[doc(hidden)]
     pub fn file_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
+        let files = self.schema_of_files(csv)?;
+        if self.folders.names.is_empty() {
+            return Ok(files);
+        }
+        let names: Vec<String> = files.fields().iter().map(|field| field.name().clone()).collect();
+        self.folders.check_against(&names).map_err(|error| error.at(format!("input `{}`", self.argument)))?;
+        let folders = self.folders.names.iter().map(|name| Field::new(name, DataType::Utf8View, true));
+        let fields = files.fields().iter().cloned().chain(folders.map(Arc::new));
+        Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+    }
+
+    fn schema_of_files(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = match self.format {
             InputFormat::Parquet => self.common_schema(csv, |at, _| {
-                Ok(without_metadata(&read_parquet::schema(&self.files[at].path)?))
+                Ok(without_metadata(&read_parquet::schema(&self.objects[at])?))
             })?,
             InputFormat::Csv => {
                 let delimiter = read_csv::delimiter(self, csv)?;
-                let files = self.copies.of(&self.files, csv)?;
+                let files = self.copies.of(&self.objects, csv)?;
                 self.common_schema(csv, |at, place| {
                     read_csv::schema(&files.paths[at], csv, delimiter, place)
                 })?
             }
-            InputFormat::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
+            InputFormat::Json => Arc::new(read_json::schema(&self.objects)?),
             InputFormat::Arrow => {
-                let kinds = self.files.iter().map(|file| read_arrow::is_file(&file.path));
+                let kinds = self.objects.iter().map(read_arrow::is_file);
                 let kinds = kinds.collect::<Result<Vec<bool>>>()?;
                 if let Some(other) = kinds.iter().position(|kind| kinds.first() != Some(kind)) {
-                    let path = self.files[other].path.display();
-                    return Err(Error::data(format!(
-                        "input file {path}: Arrow files and Arrow streams are mixed; give files of one kind"
-                    )));
+                    let why = "Arrow files and Arrow streams are mixed; give files of one kind";
+                    return Err(Error::data(why).at(self.objects[other].place()));
                 }
                 self.common_schema(csv, |at, _| {
-                    Ok(without_metadata(&read_arrow::schema(&self.files[at].path)?))
+                    Ok(without_metadata(&read_arrow::schema(&self.objects[at])?))
                 })?
             }
         };
@@ -76,7 +87,7 @@ impl Input {
     pub fn checked_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = self.file_schema(csv)?;
         if self.format == InputFormat::Arrow {
-            self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
+            self.objects.iter().try_for_each(read_arrow::check)?;
         }
         Ok(schema)
     }
@@ -88,12 +99,12 @@ impl Input {
         csv: &CsvOptions,
         of: impl Fn(usize, &str) -> Result<Schema>,
     ) -> Result<SchemaRef> {
-        let mut common: Option<(SchemaRef, &Path)> = None;
-        for (at, file) in self.files.iter().enumerate() {
+        let mut common: Option<(SchemaRef, &Object)> = None;
+        for (at, file) in self.objects.iter().enumerate() {
             let place = file.place();
             let schema = of(at, &place)?;
             match &common {
-                None => common = Some((Arc::new(schema), &file.path)),
+                None => common = Some((Arc::new(schema), file)),
                 Some((first, known)) => {
                     let same = match self.format {
                         InputFormat::Csv => same_names(first, known, &schema, csv.has_header()),
@@ -131,8 +142,8 @@ impl Input {
             return Ok(());
         }
         let delimiter = read_csv::delimiter(self, csv)?;
-        let texts = self.copies.of(&self.files, csv)?;
-        let mut files = self.files.iter().zip(&texts.paths);
+        let texts = self.copies.of(&self.objects, csv)?;
+        let mut files = self.objects.iter().zip(&texts.paths);
         files.try_for_each(|(file, path)| read_csv::check(path, delimiter, &file.place()))
     }
 
@@ -167,9 +178,12 @@ impl Input {
             if typing == Typing::Columnar {
                 self.check_lines(csv)?;
             }
-            return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, (csv, csv_type), typing).await;
+            let texts = with_nulls(raw, &schema, &self.folders, csv)?;
+            return typed(texts, &schema, &|_| true, (csv, csv_type), typing).await;
         }
-        typed_table(raw, &schema, self.format.has_types(), (csv, csv_type), typing).await
+        let has_types = self.format.has_types();
+        let is_cells = |name: &str| !has_types || self.folders.names.iter().any(|folder| folder == name);
+        typed_table(raw, &schema, &is_cells, (csv, csv_type), typing).await
     }
 
     /// Reads Parquet files as a table whose floats keep their bits, for verification: -0.0 and the
@@ -193,7 +207,9 @@ impl Input {
     ) -> Result<DataFrame> {
         if self.format == InputFormat::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;
-            if let Some(rows) = self.copies.of(&self.files, csv)?.rows(schema, csv.has_header(), delimiter) {
+            if let Some(rows) =
+                self.copies.of(&self.objects, csv)?.rows(schema, &self.folders, csv.has_header(), delimiter)
+            {
                 return table_of_partitions(session, rows);
             }
         }
@@ -215,33 +231,25 @@ impl Input {
             InputFormat::Json => Arc::new(JsonFormat::default()),
             InputFormat::Arrow => Arc::new(ArrowFormat),
         };
-        let urls = self
-            .files
-            .iter()
-            .map(|file| ListingTableUrl::try_new(file.url()?, None).context(&file.place()))
-            .collect::<Result<Vec<ListingTableUrl>>>()?;
-        let config = ListingTableConfig::new_with_multi_paths(urls)
-            .with_listing_options(ListingOptions::new(format).with_file_extension(""))
-            .with_schema(Arc::clone(schema));
-        let table = ListingTable::try_new(config).context("opening the input")?;
+        let table = FilesTable::new(&self.objects, format, schema, &self.folders)?;
         session.read_table(within(Arc::new(table))).context("opening the input")
     }
 }
 
 /// Returns the rows of an input that is not CSV as canonical columns. Columns of text get their types from `csv_type`
-/// if the input has no types; if it has, only columns without a type do.
+/// where `is_cells` says that they are cells of text, and where a column has no type.
 ///
 /// # Errors
 /// A data error when values do not fit their type.
 pub(super) async fn typed_table(
     raw: DataFrame,
     schema: &Schema,
-    has_types: bool,
+    is_cells: &(dyn Fn(&str) -> bool + Sync),
     (csv, csv_type): (&CsvOptions, &(dyn Fn(&str) -> CsvType + Sync)),
     typing: Typing,
 ) -> Result<DataFrame> {
     let is_text = |field: &Field| match canonical_type(field.data_type()) {
-        DataType::Utf8View => !has_types || *field.data_type() == DataType::Null,
+        DataType::Utf8View => is_cells(field.name()) || *field.data_type() == DataType::Null,
         _ => false,
     };
     typed(canonical(raw, schema, canonical_float)?, schema, &is_text, (csv, csv_type), typing).await
@@ -272,11 +280,11 @@ pub(super) fn without_metadata(schema: &Schema) -> Schema {
     Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
 }
 
-/// Checks that a CSV file has the first line of the first file, at `path`. Where a file has no
+/// Checks that a CSV file has the first line of the first file, `file`. Where a file has no
 /// names, its first line holds cells, so the error does not show them.
-fn same_names(first: &Schema, path: &Path, other: &Schema, has_header: bool) -> Result<()> {
+fn same_names(first: &Schema, file: &Object, other: &Schema, has_header: bool) -> Result<()> {
     const SAME: &str = "all files of a CSV input need the same columns in the same order";
-    let (mut names, path) = (first.fields().iter().zip(other.fields()), path.display());
+    let (mut names, path) = (first.fields().iter().zip(other.fields()), file.shown());
     let advice = if has_header { "; if the line of names is missing here, add it" } else { "" };
     if let Some(at) = names.position(|(a, b)| a.name() != b.name()) {
         let column = at + 1;
@@ -294,10 +302,10 @@ fn same_names(first: &Schema, path: &Path, other: &Schema, has_header: bool) -> 
     Ok(())
 }
 
-/// Checks that a file has the columns of the first file, at `path`, in the same order.
-fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
+/// Checks that a file has the columns of the first file, `file`, in the same order.
+fn same_columns(first: &Schema, file: &Object, other: &Schema) -> Result<()> {
     const SAME: &str = "all files of an input must have the same columns of the same types in the same order";
-    let path = path.display();
+    let path = file.shown();
     let find = |schema: &Schema, name: &str| schema.field_with_name(name).ok().map(|f| f.data_type().clone());
     for field in other.fields() {
         match find(first, field.name()) {
@@ -421,13 +429,21 @@ fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
     }
 }
 
-/// Returns the text columns of CSV files; the texts in `nulls` become NULL.
-pub(super) fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
+/// Returns the text columns of CSV files; the texts in `nulls` become NULL. Columns of folders have a NULL of their own.
+pub(super) fn with_nulls(
+    raw: DataFrame,
+    schema: &Schema,
+    folders: &PartitionColumns,
+    csv: &CsvOptions,
+) -> Result<DataFrame> {
     let nulls: Vec<Expr> = csv.nulls.iter().map(|text| lit(text.clone())).collect();
     let texts: Vec<Expr> = schema
         .fields()
         .iter()
         .map(|field| {
+            if folders.names.contains(field.name()) {
+                return Ok(column(field.name()));
+            }
             // The reader always turns empty cells into NULL.
             let value = when(column(field.name()).is_null(), lit("")).otherwise(column(field.name()));
             let value = value.context("opening the input")?;

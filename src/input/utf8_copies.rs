@@ -7,26 +7,30 @@
 //! commands only, which keep it to their end.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Schema, SchemaRef};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use datafusion::arrow::csv::{Reader, ReaderBuilder};
+use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
-use super::files::{Input, check_is_text};
-use super::pinned_file::PinnedFile;
+use super::files::Input;
+use super::formats::check_is_text;
 use crate::engine::temporary::TemporaryFolder;
 use crate::engine::{Context, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::CsvOptions;
+use crate::store::{Object, PartitionColumns};
 
 /// The bytes of a file by which its encoding is guessed.
 const HEAD: u64 = 16 << 20;
@@ -50,12 +54,12 @@ impl Utf8Copies {
     /// # Errors
     /// A data error for a workbook or an archive, for bytes that are no text in the encoding, or if
     /// a copy cannot be written.
-    pub(super) fn of(&self, files: &[PinnedFile], csv: &CsvOptions) -> Result<Utf8Files> {
-        files.iter().try_for_each(|file| check_is_text(&first_bytes(&file.path, 16)?, &file.place()))?;
-        let encodings = files.iter().map(|file| csv.encoding.map_or_else(|| by_mark(&file.path), Ok));
+    pub(super) fn of(&self, files: &[Object], csv: &CsvOptions) -> Result<Utf8Files> {
+        files.iter().try_for_each(|file| check_is_text(&first_bytes(file, 16)?, &file.place()))?;
+        let encodings = files.iter().map(|file| csv.encoding.map_or_else(|| by_mark(file), Ok));
         let encodings = encodings.collect::<Result<Vec<_>>>()?;
         if encodings.iter().all(|encoding| *encoding == UTF_8) {
-            let paths = files.iter().map(|file| file.path.clone()).collect();
+            let paths = files.iter().map(|file| file.path().to_path_buf()).collect();
             return Ok(Utf8Files { paths, folder: None });
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +72,7 @@ impl Utf8Copies {
         let paths: Vec<PathBuf> =
             (0..files.len()).map(|at| folder.path().join(format!("{at}.csv"))).collect();
         for ((file, path), encoding) in files.iter().zip(&paths).zip(encodings) {
-            copy(&file.path, path, encoding)?;
+            copy(file.path(), path, encoding, &file.place())?;
         }
         let copies = Utf8Files { paths, folder: Some(Arc::new(folder)) };
         known.insert(name, copies.clone());
@@ -82,27 +86,38 @@ impl Utf8Files {
     pub(super) fn rows(
         &self,
         schema: &SchemaRef,
+        folders: &PartitionColumns,
         has_header: bool,
         delimiter: u8,
     ) -> Option<Vec<Arc<dyn PartitionStream>>> {
         let folder = self.folder.as_ref()?;
-        let rows = |path: &PathBuf| {
+        let rows = |(at, path): (usize, &PathBuf)| {
             let (path, folder, schema) = (path.clone(), Arc::clone(folder), Arc::clone(schema));
-            Arc::new(Rows { path, folder, schema, has_header, delimiter }) as Arc<dyn PartitionStream>
+            let values = folders.values.get(at).cloned().unwrap_or_default();
+            Arc::new(Rows { path, folder, schema, values, has_header, delimiter }) as Arc<dyn PartitionStream>
         };
-        Some(self.paths.iter().map(rows).collect())
+        Some(self.paths.iter().enumerate().map(rows).collect())
     }
 }
 
 /// The rows of a copy.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Rows {
     path: PathBuf,
     /// A query may outlive the input that it reads.
     folder: Arc<TemporaryFolder>,
     schema: SchemaRef,
+    /// The values of the columns of folders, which are the last.
+    values: Vec<Option<String>>,
     has_header: bool,
     delimiter: u8,
+}
+
+/// Shows no values of folders.
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// The batches that wait for the query.
@@ -114,8 +129,19 @@ impl Rows {
     fn open(&self) -> std::result::Result<Reader<File>, DataFusionError> {
         let file =
             File::open(&self.path).context("reading the copy of the input in UTF-8").map_err(into_engine)?;
-        let builder = ReaderBuilder::new(Arc::clone(&self.schema)).with_header(self.has_header);
+        let fields = self.schema.fields();
+        let of_file = Arc::new(Schema::new(&fields[..fields.len() - self.values.len()]));
+        let builder = ReaderBuilder::new(of_file).with_header(self.has_header);
         Ok(builder.with_delimiter(self.delimiter).with_batch_size(BATCH).build(file)?)
+    }
+
+    /// Adds the columns of folders to rows of the file.
+    fn with_folders(&self, rows: &RecordBatch) -> std::result::Result<RecordBatch, DataFusionError> {
+        let value =
+            |value: &Option<String>| ScalarValue::Utf8View(value.clone()).to_array_of_size(rows.num_rows());
+        let values: Vec<ArrayRef> = self.values.iter().map(value).collect::<Result<_, DataFusionError>>()?;
+        let columns = rows.columns().iter().cloned().chain(values);
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?)
     }
 }
 
@@ -130,7 +156,8 @@ impl PartitionStream for Rows {
         stream.spawn_blocking(move || {
             for batch in rows.open()? {
                 // The query wants no more.
-                if send.blocking_send(batch.map_err(DataFusionError::from)).is_err() {
+                let batch = batch.map_err(DataFusionError::from).and_then(|batch| rows.with_folders(&batch));
+                if send.blocking_send(batch).is_err() {
                     break;
                 }
             }
@@ -142,14 +169,13 @@ impl PartitionStream for Rows {
 }
 
 /// Returns UTF-16 if a file begins with its byte order mark, else UTF-8.
-fn by_mark(path: &Path) -> Result<&'static Encoding> {
-    Ok(Encoding::for_bom(&first_bytes(path, 3)?).map_or(UTF_8, |(encoding, _)| encoding))
+fn by_mark(file: &Object) -> Result<&'static Encoding> {
+    Ok(Encoding::for_bom(&first_bytes(file, 3)?).map_or(UTF_8, |(encoding, _)| encoding))
 }
 
-fn first_bytes(path: &Path, count: u64) -> Result<Vec<u8>> {
-    let mut first = Vec::new();
-    let place = format!("input file {}", path.display());
-    File::open(path).context(&place)?.take(count).read_to_end(&mut first).context(&place)?;
+fn first_bytes(file: &Object, count: u64) -> Result<Vec<u8>> {
+    let (mut first, place) = (Vec::new(), file.place());
+    File::open(file.path()).context(&place)?.take(count).read_to_end(&mut first).context(&place)?;
     Ok(first)
 }
 
@@ -159,10 +185,10 @@ fn first_bytes(path: &Path, count: u64) -> Result<Vec<u8>> {
 /// A data error when a file cannot be read, or when some are in UTF-8 and others are not.
 pub(crate) fn guess(input: &Input) -> Result<&'static Encoding> {
     let (mut in_utf8, mut other) = (None, None);
-    for file in &input.files {
+    for file in &input.objects {
         let place = file.place();
         let mut first = Vec::new();
-        File::open(&file.path).context(&place)?.take(HEAD).read_to_end(&mut first).context(&place)?;
+        File::open(file.path()).context(&place)?.take(HEAD).read_to_end(&mut first).context(&place)?;
         check_is_text(&first, &place)?;
         // The last character may be cut in the middle.
         let is_utf8 = std::str::from_utf8(&first).map_or_else(|e| e.error_len().is_none(), |_| true);
@@ -179,21 +205,21 @@ pub(crate) fn guess(input: &Input) -> Result<&'static Encoding> {
             "{}: is not in UTF-8 but most likely in {}, and {} is: save all files in UTF-8",
             file.place(),
             encoding.name(),
-            utf8.path.display()
+            utf8.shown()
         ))),
         (_, other) => Ok(other.map_or(UTF_8, |(_, encoding)| encoding)),
     }
 }
 
 /// Copies a file in an encoding to one in UTF-8, without a byte order mark.
-fn copy(from: &Path, to: &Path, encoding: &'static Encoding) -> Result<()> {
-    let (place, doing) = (format!("input file {}", from.display()), "writing a copy of the input in UTF-8");
-    let mut from = File::open(from).context(&place)?;
+fn copy(from: &Path, to: &Path, encoding: &'static Encoding, place: &str) -> Result<()> {
+    let doing = "writing a copy of the input in UTF-8";
+    let mut from = File::open(from).context(place)?;
     let mut to = File::create_new(to).context(doing)?;
     let mut decoder = encoding.new_decoder();
     let (mut bytes, mut text) = (vec![0; 1 << 16], String::with_capacity(1 << 18));
     loop {
-        let count = from.read(&mut bytes).context(&place)?;
+        let count = from.read(&mut bytes).context(place)?;
         let mut rest = &bytes[..count];
         loop {
             let (result, read, is_damaged) = decoder.decode_to_string(rest, &mut text, count == 0);
@@ -223,7 +249,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from.csv"), folder.path().join("to.csv"));
         std::fs::write(&from, bytes).unwrap();
-        copy(&from, &to, Encoding::for_label(encoding.as_bytes()).unwrap())?;
+        copy(&from, &to, Encoding::for_label(encoding.as_bytes()).unwrap(), "in")?;
         Ok(std::fs::read_to_string(to).unwrap())
     }
 

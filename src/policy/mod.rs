@@ -259,11 +259,11 @@ pub trait Files: Send + Sync {
     /// A data error when it is not there, else a policy error when it cannot be read.
     fn read(&self, name: &str) -> Result<String>;
 
-    /// Returns the path of the population that the policy calls `name`.
+    /// Returns the path or the address of the population that the policy calls `name`.
     ///
     /// # Errors
     /// A policy error where only the hierarchy files are known.
-    fn population(&self, _name: &str) -> Result<PathBuf> {
+    fn population(&self, _name: &str) -> Result<String> {
         let why = "the population is not known here; give the policy file, with the population beside it, with --policy";
         Err(Error::policy(why).at("population"))
     }
@@ -291,7 +291,7 @@ impl Files for FilesAndTrees<'_> {
         self.files.read(name)
     }
 
-    fn population(&self, name: &str) -> Result<PathBuf> {
+    fn population(&self, name: &str) -> Result<String> {
         self.files.population(name)
     }
 
@@ -305,8 +305,8 @@ impl Files for FilesAndTrees<'_> {
 pub struct Folder(pub PathBuf);
 
 impl Files for Folder {
-    fn population(&self, name: &str) -> Result<PathBuf> {
-        Ok(self.0.join(name))
+    fn population(&self, name: &str) -> Result<String> {
+        Ok(self.0.join(name).display().to_string())
     }
 
     fn read(&self, name: &str) -> Result<String> {

@@ -205,7 +205,7 @@ pub async fn propose(run: &Run, input: &Input) -> Result<Proposal> {
     let open: Vec<&str> = open.map(|column| column.facts.name.as_str()).take(TRIED).collect();
     let undecided_together =
         separation::together(&table, &open, (&quasi, unique_share.unwrap_or(0.0)), &run.stop).await?;
-    input.still_the_same()?;
+    input.still_the_same(run)?;
     Ok(Proposal {
         rows,
         csv,

@@ -13,10 +13,11 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use crate::engine::damaged::unless_it_panics;
 use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
-use crate::input::{Input, InputFormat, PinnedFile};
+use crate::input::{Input, InputFormat};
 use crate::release::check_record::refused;
 use crate::release::publish::record::{FileRecord, PublicRecord, RECORD, TableRecord};
 use crate::release::publish::write::{self, Part};
+use crate::store::Object;
 
 /// Checks that the folder of a table holds only its parts, and the record if that is there.
 pub(super) fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
@@ -196,7 +197,7 @@ pub(super) fn read_tables(
 /// # Errors
 /// A data error when a file cannot be read.
 pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
-    let files = parts.iter().map(|part| PinnedFile::new(folder.join(&part.name)));
-    let input = Input::of_files("", files.collect::<Result<_>>()?, InputFormat::Parquet);
+    let files = parts.iter().map(|part| Object::of_file(folder.join(&part.name)));
+    let input = Input::of_objects("", files.collect::<Result<_>>()?, InputFormat::Parquet);
     input.as_written(session)
 }

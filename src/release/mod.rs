@@ -67,6 +67,7 @@ use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecor
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 use crate::release::stages::{Unpublished, opened, unpublished};
+use crate::store::fetch;
 use crate::verify::sufficient::Sufficient;
 
 /// A published release.
@@ -182,6 +183,8 @@ async fn release_by(
     let Unpublished { policy: resolved, public, made, before, searched, doubts, reads_population, .. } = done;
     let VerifiedRelease { content, judged, secret, costs, utility, remarks, .. } = made;
     staging.write_record(&public)?;
+    // Their digests are of all their bytes.
+    fetch(input.objects(), &run.stop)?;
     let private = private_record(
         policy,
         &resolved,

@@ -7,7 +7,6 @@ use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Error, ErrorCode, Result};
 use crate::input::infer_types::Typing;
-use crate::input::population::PopulationTable;
 use crate::input::{Loaded, PolicySource, Source, open, open_typed};
 use crate::model::Requirement;
 use crate::policy::Policy;
@@ -104,8 +103,8 @@ pub(super) async fn unpublished<S: Sink>(
     let again = open_typed(run, input, policy, Typing::Plain);
     let mut made = write_and_verify(run, &loaded, classes, outcome, again, &mut sink).await?;
     warnings.append(&mut made.warnings);
-    input.still_the_same()?;
-    loaded.population.as_ref().map_or(Ok(()), PopulationTable::still_the_same)?;
+    input.still_the_same(run)?;
+    loaded.population.as_ref().map_or(Ok(()), |population| population.still_the_same(run))?;
 
     let verified = &made.judged.verified;
     let read_again = verified.rows + verified.suppressed_rows.unwrap_or_default();

@@ -104,7 +104,7 @@ pub async fn check_release(
         None => kind.judge_alone(run, &folder).await.map_err(of_columns)?,
     };
     let Judged { verified, classes, unique, sufficient, .. } = judged;
-    input.map_or(Ok(()), Source::still_the_same)?;
+    input.map_or(Ok(()), |input| input.still_the_same(run))?;
     if (verified.rows, classes) != (public.rows(), public.classes) {
         return Err(refused("the number of rows or classes differs from the record"));
     }

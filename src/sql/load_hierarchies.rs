@@ -13,7 +13,7 @@ use super::hierarchies::{Hierarchies, place};
 use crate::error::Error;
 use crate::generalize::hierarchy::{self, is_table, parse_csv, parse_table};
 use crate::input::hierarchy_files::HierarchyFiles;
-use crate::policy::{Files, Folder};
+use crate::policy::Files;
 
 fn registered(registry: &dyn FunctionRegistry) -> Result<Hierarchies> {
     hierarchies(registry).ok_or_else(|| {
@@ -79,7 +79,7 @@ pub fn load_hierarchy_file(
 ) -> Result<()> {
     let hierarchies = registered(registry)?;
     let path = path.as_ref().display().to_string();
-    let text = HierarchyFiles(Folder(Path::new("").into())).read(&path);
+    let text = HierarchyFiles::of_current_folder().read(&path);
     let table =
         text.and_then(|text| if is_table(&path) { parse_table(&text) } else { parse_csv(&text, name) });
     let table = table.map_err(|error| planned(&error.at(place(name))))?;

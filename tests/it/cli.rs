@@ -625,7 +625,8 @@ fn inputs_that_are_refused() {
     place.write("mixed/b.csv", "age,zip,sex,disease\n");
     refused(&place, &release("mixed"), 3, "mixed");
     place.parquet("lake/year=2024/a.parquet", &patients());
-    refused(&place, &release("lake"), 3, "partition folders");
+    place.parquet("lake/b.parquet", &patients());
+    refused(&place, &release("lake"), 3, "`b.parquet` lies beside the folders of `year`");
     place.parquet("none.parquet", &patients_of(0));
     refused(&place, &release("none.parquet"), 3, "no rows");
     refused(&place, "check none.parquet --quasi age --k 2", 3, "no rows");

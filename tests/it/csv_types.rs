@@ -190,7 +190,8 @@ fn external_tables_read_the_files_of_their_folder() {
     );
     assert_eq!(rows(&place, &format!("{short}; SELECT sum(n) AS n FROM t")), "41\n");
     // The engine lists the folder of a partitioned table by itself.
-    let years = "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'years/'";
+    let clauses = "(n BIGINT, year BIGINT) STORED AS PARQUET PARTITIONED BY (year) LOCATION 'years/'";
+    let years = format!("CREATE EXTERNAL TABLE t {clauses}");
     for (name, says) in [
         ("years/year=2020/a", ""),
         ("years/year=2021/_b", "_b.parquet: it is hidden by its name"),
@@ -202,6 +203,9 @@ fn external_tables_read_the_files_of_their_folder() {
             "" => assert_eq!(ran.exit(0).out, "n,year\n1,2020\n"),
             says => drop(ran.exit(3).says(says)),
         }
+        // Without the clause it is read as `FROM 'years/'` is.
+        let plain = "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'years/'; SELECT n, year FROM t";
+        assert_eq!(ask(&place, "", plain).exit(0).out, "n,year\n1,2020\n");
         if !says.is_empty() {
             std::fs::remove_file(place.path(&format!("{name}.parquet"))).unwrap();
         }
@@ -465,7 +469,7 @@ fn copies_damage_no_release() {
         ("inside/x.parquet", 2, "is inside a release"),
         ("inside", 2, "is inside a release"),
         ("x.csv/x.parquet", 2, "the folder x.csv cannot be used: it is a file"),
-        ("s3://bucket/x.parquet", 2, "COPY TO: s3://"),
+        ("s3://bucket/x.parquet", 2, "COPY TO: s3://bucket/x.parquet is an address"),
     ] {
         ask(&place, "", &format!("COPY (SELECT 1 AS x) TO '{to}' STORED AS PARQUET")).exit(code).says(why);
     }

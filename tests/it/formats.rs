@@ -8,7 +8,7 @@ use arrow::record_batch::RecordBatch;
 
 use crate::command::{Place, table, texts};
 
-const POLICY: &str = r#"
+pub(crate) const POLICY: &str = r#"
     k = 3
     suppression_limit = 0.3
     rows_are_individuals = true
@@ -22,7 +22,7 @@ const POLICY: &str = r#"
 "#;
 
 /// Sixty people; every seventh cell is NULL.
-fn people() -> RecordBatch {
+pub(crate) fn people() -> RecordBatch {
     let rows = || 0..60i64;
     let known = |n: i64| n % 7 != 0;
     let words = |of: &dyn Fn(i64) -> String| -> ArrayRef {
@@ -44,7 +44,7 @@ fn people() -> RecordBatch {
     ])
 }
 
-fn json_lines(rows: &RecordBatch) -> String {
+pub(crate) fn json_lines(rows: &RecordBatch) -> String {
     let schema = rows.schema();
     let columns: Vec<Vec<String>> = schema.fields().iter().map(|field| texts(rows, field.name())).collect();
     let lines = (0..rows.num_rows()).map(|row| {

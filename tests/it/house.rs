@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use datafusion_kanon::internals::doc::Doc;
 use datafusion_kanon::internals::generalize::{GENERALIZERS, merge};
@@ -109,7 +110,30 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 const LARGEST_ROOM: usize = 20;
 
 /// The crates that are the engine.
-const ENGINE_CRATES: &[&str] = &["datafusion", "tokio", "parquet"];
+const ENGINE_CRATES: &[&str] = &["datafusion", "object_store", "tokio", "parquet"];
+
+/// Every command of `tests/all.sh` and the README compiles the crates with the same features, or DataFusion is built twice.
+#[test]
+fn the_engine_is_built_once() {
+    let tree = |arguments: &str| -> BTreeSet<String> {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        command.args("tree --locked --offline --prefix none --format".split(' ')).arg("{p} {f}");
+        let ran = command.args(arguments.split(' ')).current_dir(root()).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let text = String::from_utf8(ran.stdout).unwrap();
+        let lines = text.lines().map(|line| line.trim_end_matches(" (*)").trim_end().to_owned());
+        lines
+            .filter(|line| !line.starts_with("datafusion-kanon ") && !line.starts_with("kanon-foreign "))
+            .collect()
+    };
+    let of_tests = tree("--edges normal,build,dev");
+    assert!(of_tests.iter().any(|line| line.starts_with("datafusion v")));
+    for other in ["", " --no-default-features --features engine", " --package kanon-foreign"] {
+        let other = tree(&format!("--edges normal,build{other}"));
+        let otherwise: Vec<&String> = other.difference(&of_tests).collect();
+        assert!(otherwise.is_empty(), "built again, with other features than for the tests: {otherwise:#?}");
+    }
+}
 
 #[test]
 fn the_picture_shows_every_room_once() {

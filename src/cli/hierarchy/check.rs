@@ -11,7 +11,7 @@ use crate::cli::source::{Csv, Set};
 use datafusion_kanon::internals::answer::hierarchy_check::{HierarchyFile, hierarchy_check};
 use datafusion_kanon::internals::generalize::hierarchy::{first_cell, is_table};
 use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
-use datafusion_kanon::{CsvOptions, Error, Files, Folder, Input, Result, Run};
+use datafusion_kanon::{CsvOptions, Error, Files, Input, Result, Run};
 
 /// Check a hierarchy file against a column of a table, and draw it.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ Labels of the file are shown, values only with --show-values.")]
 pub(crate) struct Check {
     /// The hierarchy file: CSV or Parquet.
     file: PathBuf,
-    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
     #[arg(long)]
     input: String,
     /// The column of the input; defaults to the one that the file is named after, or that its header names.
@@ -45,8 +45,8 @@ impl Check {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
         let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, &self.input)?;
         let path = self.file.to_string_lossy();
-        let text = HierarchyFiles(Folder(PathBuf::new())).read(&path)?;
-        let input = Input::find_or_read(&self.input)?;
+        let text = HierarchyFiles::of_current_folder().read(&path)?;
+        let input = Input::find_or_read(&self.input, &run.stop)?;
         let column = match &self.column {
             Some(column) => column.clone(),
             None => column_of(&self.file, &text, &input, &csv)?,

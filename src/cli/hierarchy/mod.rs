@@ -15,12 +15,12 @@ use super::{Done, Format, in_shell};
 use datafusion_kanon::internals::answer::Answer;
 use datafusion_kanon::internals::answer::hierarchy::{HierarchyAnswer, hierarchy};
 use datafusion_kanon::internals::generalize::hierarchy::is_table;
-use datafusion_kanon::internals::input::address::local_path;
 use datafusion_kanon::internals::input::column_values::ColumnRule;
 use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
 use datafusion_kanon::internals::policy::HierarchySpec;
 use datafusion_kanon::internals::release::publish::place::check_outside_releases;
-use datafusion_kanon::{CsvOptions, Error, ErrorCode, Folder, Input, PolicySpec, Result, Run};
+use datafusion_kanon::internals::store::local_path;
+use datafusion_kanon::{CsvOptions, Error, ErrorCode, Input, PolicySpec, Result, Run};
 
 /// Write a hierarchy file for a column, to edit by hand, or check one.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ yourself. An input that is named check is ./check."
 pub(crate) struct Hierarchy {
     #[command(subcommand)]
     command: Option<Nested>,
-    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
     #[arg(required = true)]
     input: Option<String>,
     /// The column whose values get a row each. Quotes as in CSV are allowed.
@@ -91,12 +91,12 @@ impl Hierarchy {
         let rule = HierarchySpec::parse(by).map_err(|error| error.at(&place))?;
         let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, argument)?;
         let spec = PolicySpec::of_hierarchy(column, rule, csv, self.individual.as_deref(), self.k)?;
-        let input = Input::find_or_read(argument)?;
+        let input = Input::find_or_read(argument, &run.stop)?;
         if let Some(path) = &mut self.to {
             *path = local_path(&path)?;
             check_target(path, self.overwrite, &input).map_err(|error| error.at(target_place(path)))?;
         }
-        let files = HierarchyFiles(Folder(PathBuf::new()));
+        let files = HierarchyFiles::of_current_folder();
         let rule = ColumnRule { column, spec: &spec, files: &files, place: &place };
         let answer = hierarchy(run, &input, &rule).await?;
         let Some(path) = &self.to else { return print(&answer, format) };
@@ -154,7 +154,9 @@ fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
     }
     let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(()) };
     let real = |path: &Path| std::fs::canonicalize(path).ok();
-    match real(path).is_some_and(|to| input.files.iter().any(|file| real(&file.path).as_ref() == Some(&to))) {
+    match real(path)
+        .is_some_and(|to| input.objects().iter().any(|file| real(file.path()).as_ref() == Some(&to)))
+    {
         true => Err(Error::policy("this is a file of the input; choose another name")),
         false if !overwrite => {
             Err(Error::policy("already exists; --overwrite replaces it").coded(ErrorCode::Exists))

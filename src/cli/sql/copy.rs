@@ -3,10 +3,10 @@
 use std::fs;
 
 use datafusion_kanon::internals::engine::Context;
-use datafusion_kanon::internals::input::address::local_path;
 use datafusion_kanon::internals::release::publish::place::is_of_release;
 use datafusion_kanon::internals::release::publish::record::{RECORD, is_private};
 use datafusion_kanon::internals::release::publish::target::absolute;
+use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::{Error, ErrorCode, Result};
 
 /// Checks the place to which COPY writes, which may have a file: neither a release nor a private record may be

@@ -2,6 +2,7 @@
 //! as the statement does not say otherwise.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,12 +16,11 @@ use datafusion::sql::parser::{self, Statement};
 
 use super::errors::StageResult;
 use super::files::note;
-use datafusion_kanon::internals::input::PinnedFile;
-use datafusion_kanon::internals::input::address::local_path;
-use datafusion_kanon::internals::input::files::{files_of_location, is_partition};
+use datafusion_kanon::internals::input::files::{files_of_location, format_by_name};
 use datafusion_kanon::internals::input::found_types::{find_types, with_types};
 use datafusion_kanon::internals::input::pinned_table::PinnedTable;
 use datafusion_kanon::internals::policy::one_name_each;
+use datafusion_kanon::internals::store::{Address, Object, is_partition};
 use datafusion_kanon::{CsvOptions, CsvTypes, Error, Input, InputFormat, KanonOptions, Result};
 
 /// The formats as STORED AS names them.
@@ -60,8 +60,14 @@ pub(super) fn as_view(statement: &Statement) -> Option<String> {
         && constraints.is_empty()
         && !unbounded
         && !temporary;
-    let is_of_format =
-        |location: &str| Input::find(location).is_ok_and(|input| Some(input.format) == format_of(file_type));
+    // Objects are listed, and copied where the view is read.
+    let is_of_format = |location: &str| match Address::parse(location) {
+        Ok(Address::Remote(_)) => files_of_location(location).is_ok_and(|objects| {
+            let format = |object: &Object| format_by_name(Path::new(object.address().name()));
+            objects.iter().all(|object| format(object) == format_of(file_type))
+        }),
+        _ => Input::find(location).is_ok_and(|input| Some(input.format) == format_of(file_type)),
+    };
     (is_plain && is_of_format(location)).then(|| {
         let or_replace = if *or_replace { "OR REPLACE " } else { "" };
         format!("CREATE {or_replace}VIEW {name} AS SELECT * FROM '{}'", location.replace('\'', "''"))
@@ -105,7 +111,7 @@ pub(super) async fn create(session: &SessionContext, mut table: CreateExternalTa
         table.options.entry(LOOKED_AT.to_owned()).or_insert(rows);
     }
     let locations = table.locations.clone();
-    let is_in_partition = |file: &PinnedFile| file.path.ancestors().skip(1).any(is_partition);
+    let is_in_partition = |file: &Object| file.path().ancestors().skip(1).any(is_partition);
     let has_partitions = !table.table_partition_cols.is_empty() || files.iter().any(is_in_partition);
     if !files.is_empty() && !has_partitions {
         let urls = files.iter().map(|file| Ok(file.url()?.into()));
@@ -138,22 +144,28 @@ const OF_OPTIONS: &str =
 
 /// Checks the files of an external table as those of `FROM 'file'` are: names, types and formats.
 /// Returns them; none for a table without an end.
-fn checked(table: &CreateExternalTable) -> Result<Vec<PinnedFile>> {
+fn checked(table: &CreateExternalTable) -> Result<Vec<Object>> {
     let format = format_of(&table.file_type);
     let is_compressed = table.options.keys().any(|key| key.ends_with("compression"));
     let mut files = Vec::new();
     for location in &table.locations {
-        local_path(location).map_err(|error| error.at("LOCATION"))?;
+        if let Address::Remote(address) = Address::parse(location).map_err(|error| error.at("LOCATION"))? {
+            // Says why it is no table of the format, if it is not.
+            drop(files_of_location(location)?);
+            let why = "of a store, expected STORED AS the format that the names of its objects end in, without columns and options; \
+                       or name it in FROM";
+            return Err(Error::policy(format!("LOCATION {address}: {why}")));
+        }
         if table.unbounded {
             continue;
         }
         files.extend(match format {
-            Some(format) if !is_compressed => Input::find_of_format(location, format)?.files,
+            Some(format) if !is_compressed => Input::find_of_format(location, format)?.objects().to_vec(),
             _ => files_of_location(location)?,
         });
     }
     let Some(format) = format.filter(|_| !is_compressed && !files.is_empty()) else { return Ok(files) };
-    let input = Input::of_files(&table.locations.join(", "), files, format);
+    let input = Input::of_objects(&table.locations.join(", "), files, format);
     match format {
         // Options may say that it is no JSON lines.
         InputFormat::Json if !table.options.is_empty() => {}
@@ -167,7 +179,7 @@ fn checked(table: &CreateExternalTable) -> Result<Vec<PinnedFile>> {
         }
         _ => drop(input.checked_schema(&CsvOptions::default())?),
     }
-    Ok(input.files)
+    Ok(input.objects().to_vec())
 }
 
 /// Checks that the columns that a statement declares stand where the header has them: the engine reads cells by
@@ -212,7 +224,7 @@ async fn register(
 ) -> Result<String> {
     let begun = Instant::now();
     one_name_each(&pinned.schema())?;
-    let bytes = pinned.files.iter().map(|file| file.bytes).sum();
+    let bytes = pinned.files.iter().map(Object::bytes).sum();
     pinned.check_files(&session.state()).await?;
     let pinned: Arc<dyn TableProvider> = Arc::new(pinned);
     let (table, told) = if finds_types {

@@ -1,5 +1,6 @@
 //! Files as tables by their names: `SELECT * FROM 'visits.parquet'`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,9 +11,9 @@ use datafusion::error::Result;
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use datafusion_kanon::internals::engine::into_engine;
-use datafusion_kanon::internals::input::PinnedFile;
 use datafusion_kanon::internals::input::files::has_no_data;
 use datafusion_kanon::internals::input::found_types::{FoundTypes, find_types, with_types};
+use datafusion_kanon::internals::store::Object;
 use datafusion_kanon::{CsvOptions, CsvTypes, Input, InputFormat, KanonOptions};
 
 /// Opens files for a session in the same way as every other command.
@@ -25,6 +26,8 @@ pub(super) struct Files {
     opened: Arc<Mutex<Option<Opened>>>,
     /// The types that were found in this session.
     known: Arc<Mutex<Vec<Known>>>,
+    /// The inputs of stores, by their addresses: their copies serve later statements.
+    copied: Arc<Mutex<BTreeMap<String, Input>>>,
 }
 
 /// The files opened for a statement.
@@ -38,7 +41,7 @@ pub(super) struct Opened {
 }
 
 /// CSV files as they were, how they are read, and the types of their columns.
-type Known = (Vec<PinnedFile>, CsvOptions, FoundTypes);
+type Known = (Vec<Object>, CsvOptions, FoundTypes);
 
 /// From this size on, the user is told how long it took to find the types.
 const LARGE: u64 = 1_000_000_000;
@@ -52,7 +55,8 @@ impl Files {
         // through a function only.
         state.config_mut().options_mut().execution.parquet.pruning = true;
         let unaware = SessionContext::new_with_state(state);
-        let files = Self { session: unaware, opened: Arc::default(), known: Arc::default() };
+        let files =
+            Self { session: unaware, opened: Arc::default(), known: Arc::default(), copied: Arc::default() };
         session.register_catalog_list(Arc::new(DynamicFileCatalog::new(known, Arc::new(files.clone()))));
         files
     }
@@ -79,26 +83,30 @@ impl Files {
     /// Opens CSV files with the types of their columns, which are found once in a session.
     async fn typed(&self, input: &Input, csv: &CsvOptions) -> datafusion_kanon::Result<DataFrame> {
         let texts = input.pinned_texts(&self.session, csv)?;
-        let is_known = |known: &&Known| known.0 == input.files && known.1 == *csv;
+        let is_known = |known: &&Known| known.0 == input.objects() && known.1 == *csv;
         let known = self.known().iter().find(is_known).map(|known| known.2.clone());
         let types = match known {
             Some(types) => types,
             None => {
                 let begun = Instant::now();
-                let types = find_types(&texts, csv).await?;
+                let mut types = find_types(&texts, csv).await?;
+                // Columns of folders have types of their own.
+                for (found, field) in types.iter_mut().zip(texts.schema().fields()) {
+                    found.take_if(|_| input.is_of_folders(field.name()));
+                }
                 if let Some(opened) = &mut *self.opened() {
                     opened.notes += &note(&input.argument, input.bytes(), begun.elapsed());
                 }
                 // What the files were before is not asked for again.
                 let paths =
-                    |files: &[PinnedFile]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
-                let is_other = |known: &Known| known.1 != *csv || paths(&known.0) != paths(&input.files);
+                    |files: &[Object]| files.iter().map(|file| file.address().clone()).collect::<Vec<_>>();
+                let is_other = |known: &Known| known.1 != *csv || paths(&known.0) != paths(input.objects());
                 self.known().retain(is_other);
-                self.known().push((input.files.clone(), csv.clone(), types.clone()));
+                self.known().push((input.objects().to_vec(), csv.clone(), types.clone()));
                 types
             }
         };
-        with_types(texts, &types, csv)
+        input.with_folder_types(with_types(texts, &types, csv)?)
     }
 
     /// Returns whether a name is a file's: a file exists or the name looks like a path, and no
@@ -143,6 +151,10 @@ impl UrlTableFactory for Files {
             Err(error) => return Err(into_engine(error)),
         };
         let format = input.format;
+        if input.objects().iter().any(|object| object.address().local().is_none()) {
+            let mut copied = self.copied.lock().unwrap_or_else(PoisonError::into_inner);
+            copied.insert(name.to_owned(), input.clone());
+        }
         let table = match (format, csv_types) {
             (InputFormat::Csv, CsvTypes::Infer) => self.typed(&input, &csv).await,
             _ => input.pinned_table(&self.session, &csv).await,

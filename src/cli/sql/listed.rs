@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use datafusion::sql::parser::Statement;
 
-use datafusion_kanon::internals::input::files::{format_by_name, is_hidden};
+use datafusion_kanon::internals::input::files::format_by_name;
 use datafusion_kanon::internals::release::publish::record::is_private;
+use datafusion_kanon::internals::store::is_hidden;
 
 /// The tables that the user created.
 const TABLES: &str = "SELECT table_schema, table_name, table_type FROM information_schema.tables \

@@ -26,7 +26,7 @@ use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
 
 use super::{Done, Format, Verbosity};
-use datafusion_kanon::internals::input::address::local_path;
+use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::{CsvOptions, Error, Result, Run};
 use shell::Shell;
 

@@ -199,7 +199,9 @@ impl<'a> Below<'a> {
                 None => self.schema.fields().get(*at).map(|field| field.name().clone()),
             };
             let is_text = self.schema.fields().get(*at).is_some_and(|field| field.data_type().is_string());
-            names.extend(column.filter(|name| is_text && !pruned.contains(name)));
+            // The names of folders give the columns of partitions.
+            let is_of_file = |name: &String| self.config.file_schema().field_with_name(name).is_ok();
+            names.extend(column.filter(|name| is_text && !pruned.contains(name) && is_of_file(name)));
         }
         Ok(names)
     }

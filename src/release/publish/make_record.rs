@@ -11,7 +11,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::class::ClassSizes;
-use crate::engine::Context;
 use crate::error::Result;
 use crate::input::{PolicySource, Source};
 use crate::measure::RISKS;
@@ -135,10 +134,9 @@ pub(in crate::release) fn private_record(
     let key: [u8; 32] = digest::random_key()?;
     let hierarchies =
         given.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), given.files.read(name)?)));
-    let files = input.files().iter().map(|file| {
-        let path =
-            std::fs::canonicalize(&file.path).context(&format!("input file {}", file.path.display()))?;
-        Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
+    let files = input.objects().iter().map(|file| {
+        let hmac_sha256 = digest::keyed(file.path(), &key).map_err(|error| error.at(file.place()))?;
+        Ok(InputRecord { hmac_sha256, path: file.recorded()?, bytes: file.bytes() })
     });
     Ok(PrivateRecord {
         format: FORMAT,

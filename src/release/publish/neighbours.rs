@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::input::files::is_partition;
 use crate::policy::PolicySpec;
 use crate::release::publish::place::{Place, RecordHead};
 use crate::release::publish::record::{PublicRecord, is_private};
 use crate::release::publish::target::{is_folder, is_release};
 use crate::role::Role;
+use crate::store::is_partition;
 
 /// The number of folders that are searched, at most.
 const MOST_FOLDERS: usize = 10_000;

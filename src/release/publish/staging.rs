@@ -396,7 +396,7 @@ mod tests {
     use crate::input::{Input, InputFormat};
 
     fn nothing() -> Source {
-        Input::of_files("x.csv", vec![], InputFormat::Csv).into()
+        Input::of_objects("x.csv", vec![], InputFormat::Csv).into()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::verify::as_is::UniqueTogether;
 const PART: &str = "part-00000.parquet";
 
 pub(in super::super) fn nothing() -> Source {
-    Input::of_files("x.csv", vec![], InputFormat::Csv).into()
+    Input::of_objects("x.csv", vec![], InputFormat::Csv).into()
 }
 
 fn private(release: &str) -> PrivateRecord {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::engine::Context;
 use crate::error::{Error, ErrorCode, Result, of_file};
 use crate::input::Input;
-use crate::input::address::local_path;
 use crate::release::publish::disk;
 use crate::release::publish::record::{FOLDERS, RECORD, name_of};
 
@@ -51,8 +50,9 @@ pub fn absolute(flag: &str, out: &Path) -> Result<PathBuf> {
 /// # Errors
 /// A policy error if it does; a data error if an input file cannot be found.
 pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
-    for file in &input.files {
-        let path = fs::canonicalize(&file.path).context(&format!("input file {}", file.path.display()))?;
+    for file in input.objects() {
+        let Some(path) = file.address().local() else { continue };
+        let path = fs::canonicalize(path).context(&file.place())?;
         if path.starts_with(out) {
             return Err(Error::policy(format!(
                 "--to {}: this folder holds the input; choose another place",
@@ -66,7 +66,7 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     let is_matched = matched(out)
         || matched(&out.join(PART))
         || tables().any(|table| matched(&table) || matched(&table.join(PART)));
-    if !path_of(input).exists() && is_matched {
+    if !input.local_arguments().any(|path| path.exists()) && is_matched {
         return Err(Error::policy(format!(
             "--to {}: the input's pattern matches it, so the next run would read it; choose another place",
             out.display()
@@ -81,23 +81,20 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path or the glob of INPUT.
-fn path_of(input: &Input) -> PathBuf {
-    local_path(&input.argument).unwrap_or_default()
-}
-
 /// Returns whether INPUT is a glob that matches an absolute path.
 fn matches(input: &Input, path: &Path) -> bool {
     let near =
         std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-    let pattern = glob::Pattern::new(&path_of(input).to_string_lossy()).ok();
-    pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
+    let mut patterns =
+        input.local_arguments().filter_map(|path| glob::Pattern::new(&path.to_string_lossy()).ok());
+    let is_near = |p: &glob::Pattern| near.as_ref().is_some_and(|near| p.matches_path(near));
+    patterns.any(|p| p.matches_path(path) || is_near(&p))
 }
 
 /// Returns whether INPUT is a folder that contains an absolute path.
 fn is_in_folder(input: &Input, path: &Path) -> bool {
-    let folder = fs::canonicalize(path_of(input)).ok().filter(|folder| folder.is_dir());
-    folder.is_some_and(|folder| path.starts_with(folder))
+    let folders = input.local_arguments().filter_map(|path| fs::canonicalize(path).ok());
+    folders.filter(|folder| folder.is_dir()).any(|folder| path.starts_with(folder))
 }
 
 /// Returns whether INPUT would read a file that appears at an absolute path.

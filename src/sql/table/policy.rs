@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -20,17 +20,17 @@ use crate::engine::replay_table::table_of_plan;
 use crate::engine::{Context, Resources, Run};
 use crate::error::Error;
 use crate::generalize::hierarchy::csv_of_rows;
-use crate::input::address::local_path;
 use crate::input::canonical_table;
 use crate::input::days_since::{days_since, plain_days_since};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::input::infer_types::Typing;
 use crate::input::merged::{self, RowsToCount};
-use crate::policy::{Files, FilesAndTrees, Folder, Policy, PolicySpec};
+use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
 use crate::progress::CancelToken;
 use crate::release::can_be_searched;
 use crate::release::profile::{ROWS_OF_GROUP, of_values_grouped, with_names};
 use crate::release::publish::digest;
+use crate::store::{Address, text_at};
 use crate::verify::same_types;
 
 /// A policy and its table.
@@ -120,7 +120,7 @@ impl BoundPolicy {
 /// our error in it.
 pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
-    let (text, folder) = read(call)?;
+    let (text, at) = read(call)?;
     let wrong = |error: Error| call.wrong(error);
     let spec = PolicySpec::parse(&text).map_err(|error| wrong(error.at("policy")))?;
     if spec.population().is_some() {
@@ -131,7 +131,7 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
     let allowed = call.options().allow_files;
     let files = KnownFiles {
         hierarchies: call.hierarchies().clone(),
-        folder: allowed.then_some(HierarchyFiles(Folder(folder))),
+        folder: allowed.then(|| HierarchyFiles::of_policy(at)),
     };
     let mut digested = text.clone();
     let mut texts = BTreeMap::new();
@@ -161,22 +161,25 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
     Ok(TableAndPolicy { followed, table, plain_table })
 }
 
-/// Returns the text of the policy and the folder of its files.
-fn read(call: &mut Arguments<'_>) -> Result<(String, PathBuf)> {
+/// Returns the text of the policy, and the place from which it names its files.
+fn read(call: &mut Arguments<'_>) -> Result<(String, Address)> {
+    let here = || Address::Local(PathBuf::new());
     let argument = call.next("a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}")?;
     let Some(text) = text_of(&argument) else {
-        return Ok((toml_of(&argument).map_err(|why| call.wrong(Error::policy(why)))?, PathBuf::new()));
+        return Ok((toml_of(&argument).map_err(|why| call.wrong(Error::policy(why)))?, here()));
     };
     // A path has neither line breaks nor keys with values.
     if text.contains(['\n', '=']) {
-        return Ok((text.to_owned(), PathBuf::new()));
+        return Ok((text.to_owned(), here()));
     }
     call.file_is_allowed()?;
-    let path = local_path(text).map_err(|error| call.wrong(error.at("policy")))?;
-    let read = std::fs::read_to_string(&path);
-    let read =
-        read.map_err(|error| call.wrong(Error::of_policy_file(&error).at(format!("policy {text}"))))?;
-    Ok((read, path.parent().map(Path::to_path_buf).unwrap_or_default()))
+    let at = Address::parse(text).map_err(|error| call.wrong(error.at("policy")))?;
+    let read = match &at {
+        Address::Local(path) => std::fs::read_to_string(path).map_err(|error| Error::of_policy_file(&error)),
+        Address::Remote(address) => text_at(address, &CancelToken::default()),
+    };
+    let read = read.map_err(|error| call.wrong(error.at(format!("policy {at}"))))?;
+    Ok((read, at))
 }
 
 /// Returns a struct literal as TOML: its fields are the keys of the policy.
