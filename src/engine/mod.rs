@@ -24,5 +24,5 @@ pub(crate) mod watch;
 pub use phase_clock::PhaseTime;
 pub use rules::{Rules, counting_rules};
 pub use run::Run;
-pub(crate) use session::INT96_UNIT;
 pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error, own_error};
+pub(crate) use session::{INT96_UNIT, into_store};

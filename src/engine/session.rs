@@ -243,8 +243,12 @@ fn own_cause(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     None
 }
 
-/// Returns our error of which a library kept the text alone, as the reader of Parquet footers does: of a store, as which
-/// `store/pinned.rs` gives objects to the engine.
+/// Wraps our error for a library that reads from a store; [`map_error`] finds it again.
+pub(crate) fn into_store(error: Error) -> object_store::Error {
+    object_store::Error::Generic { store: "kanon", source: error.into() }
+}
+
+/// Finds an error that [`into_store`] wrapped where a library kept only its text, as the reader of Parquet footers does.
 fn own_text(text: &str) -> Option<Error> {
     text.split_once("Generic kanon error: ").map(|(_, own)| Error::data(own))
 }

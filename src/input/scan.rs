@@ -53,7 +53,7 @@ enum Listed {
 }
 
 impl FilesTable {
-    /// Creates the table of files with these columns, of which those of folders are the last.
+    /// Creates the table of files with these columns; the columns of folders come last.
     ///
     /// # Errors
     /// A data error if a file of this machine cannot be found, or if its path holds a control character.
@@ -76,9 +76,11 @@ impl FilesTable {
         Ok(Self { files, format, schema, values })
     }
 
-    /// Returns the names of the columns of folders.
-    fn of_folders(&self) -> Vec<&str> {
-        self.schema.table_partition_cols().iter().map(|field| field.name().as_str()).collect()
+    /// Returns whether a filter looks at columns of folders only, so that files can be left out by it.
+    fn is_of_folders(&self, filter: &Expr) -> bool {
+        let columns = self.schema.table_partition_cols().iter().map(|field| field.name().as_str());
+        let columns: Vec<&str> = columns.collect();
+        !columns.is_empty() && expr_applicable_for_cols(&columns, filter)
     }
 
     /// Returns the files for which filters on columns of folders hold.
@@ -118,11 +120,9 @@ impl TableProvider for FilesTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> EngineResult<Vec<TableProviderFilterPushDown>> {
-        let columns = self.of_folders();
-        let of_folders = |filter: &&Expr| !columns.is_empty() && expr_applicable_for_cols(&columns, filter);
         Ok(filters
             .iter()
-            .map(|filter| match of_folders(filter) {
+            .map(|filter| match self.is_of_folders(filter) {
                 true => TableProviderFilterPushDown::Exact,
                 false => TableProviderFilterPushDown::Inexact,
             })
@@ -136,8 +136,6 @@ impl TableProvider for FilesTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        let columns = self.of_folders();
-        let of_folders = |filter: &&Expr| !columns.is_empty() && expr_applicable_for_cols(&columns, filter);
         let (store, mut files) = match &self.files {
             Listed::Local(files) => (ObjectStoreUrl::local_filesystem(), files.clone()),
             Listed::Pinned(objects) => objects.register(session.runtime_env()).map_err(into_engine)?,
@@ -145,7 +143,8 @@ impl TableProvider for FilesTable {
         for (file, values) in files.iter_mut().zip(&self.values) {
             file.partition_values.clone_from(values);
         }
-        let files = self.files_with(session, files, filters.iter().filter(of_folders).cloned().collect())?;
+        let of_folders = filters.iter().filter(|filter| self.is_of_folders(filter)).cloned();
+        let files = self.files_with(session, files, of_folders.collect())?;
         if files.is_empty() {
             let schema = match projection {
                 Some(columns) => Arc::new(self.schema.table_schema().project(columns)?),

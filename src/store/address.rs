@@ -187,7 +187,7 @@ fn of_web(text: &str) -> Result<RemoteAddress> {
         if text.get(..5).is_some_and(|s| s.eq_ignore_ascii_case("https")) { "https" } else { "http" };
     let url = url::Url::parse(text).ok().filter(url::Url::has_host);
     let Some(url) = url else {
-        return Err(refused(format!("{scheme}://...: it is no address of a web server")));
+        return Err(refused(format!("{scheme}://...: expected the address of a web server")));
     };
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused(format!("{scheme}://...: expected no user and no password in the address")));
@@ -329,7 +329,7 @@ mod tests {
             ("https://example.org/x.csv?sig=secret", "a signature"),
             ("https://example.org/x.csv#secret", "no `#`"),
             ("https://example.org//secret", "an empty part"),
-            ("https:///", "no address of a web server"),
+            ("https:///", "expected the address of a web server"),
         ] {
             let error = Address::parse(address).unwrap_err();
             assert!(error.to_string().contains(part), "{address}: {error}");

@@ -1,4 +1,4 @@
-//! Copies of objects on this machine, which grow by what is read, as the object was listed. What is there is not fetched again.
+//! Local copies of objects. A copy starts empty and keeps each block that is read, so no block that it holds is fetched again.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,8 +16,8 @@ use super::object::{Object, Pin};
 use super::remote::{key_of, listed_object};
 use super::stores::client;
 use super::words::of_store;
-use crate::engine::Context;
 use crate::engine::temporary::TemporaryFolder;
+use crate::engine::{Context, into_store};
 use crate::error::{Error, Result};
 
 /// The bytes that are there or not there together.
@@ -157,12 +157,11 @@ impl LocalCopy {
 /// # Errors
 /// Those of the store; ours within one for an object that has changed.
 async fn read(object: &Object, range: Option<GetRange>) -> object_store::Result<GetResult> {
-    let failed = |error: Error| object_store::Error::Generic { store: "kanon", source: error.into() };
     let (Address::Remote(address), Pin::Remote { e_tag, version, .. }) = (object.address(), object.pin())
     else {
-        return Err(failed(Error::internal("store: a file is no object of a store")));
+        return Err(into_store(Error::internal("store: a file is no object of a store")));
     };
-    let (store, key) = (client(address).map_err(failed)?, key_of(address).map_err(failed)?);
+    let (store, key) = (client(address).map_err(into_store)?, key_of(address).map_err(into_store)?);
     let options = GetOptions {
         // A weak tag is the same for no condition.
         if_match: e_tag.as_ref().filter(|tag| !tag.is_weak()).map(|tag| address.kind.condition(tag)),
@@ -173,7 +172,7 @@ async fn read(object: &Object, range: Option<GetRange>) -> object_store::Result<
     let answer = store.get_opts(&key, options).await?;
     // Some servers know no conditions.
     if listed_object(address, answer.meta.clone()) != *object {
-        return Err(failed(changed()));
+        return Err(into_store(changed()));
     }
     Ok(answer)
 }

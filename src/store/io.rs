@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
 use super::stores::stop_of_process;
-use crate::engine::Context;
+use crate::engine::{Context, into_store};
 use crate::error::{Error, Result};
 use crate::progress::CancelToken;
 
@@ -36,9 +36,12 @@ fn runtime() -> Result<Handle> {
 pub(super) async fn on_runtime<T: Send + 'static>(
     future: impl Future<Output = object_store::Result<T>> + Send + 'static,
 ) -> object_store::Result<T> {
-    let failed = |source| object_store::Error::Generic { store: "kanon", source };
-    let mut task = AbortOnDrop(runtime().map_err(|error| failed(error.into()))?.spawn(future));
-    (&mut task.0).await.map_err(|error| failed(error.into()))?
+    let mut task = AbortOnDrop(runtime().map_err(into_store)?.spawn(future));
+    (&mut task.0).await.map_err(|_| into_store(panicked()))?
+}
+
+fn panicked() -> Error {
+    Error::internal("store: a request panicked")
 }
 
 /// The longest silence of a server: a client of whole files knows no other limit.
@@ -52,7 +55,7 @@ pub(super) async fn unless_silent<T>(
     part: impl Future<Output = object_store::Result<T>>,
 ) -> object_store::Result<T> {
     let silent = |error: tokio::time::error::Elapsed| object_store::Error::Generic {
-        store: "kanon",
+        store: "network",
         source: format!("timed out: {error}").into(),
     };
     tokio::time::timeout(SILENCE, part).await.map_err(silent)?
@@ -83,7 +86,7 @@ pub(super) fn wait<T: Send + 'static>(
     loop {
         match receive.recv_timeout(LOOK) {
             Ok(value) => return Ok(value),
-            Err(RecvTimeoutError::Disconnected) => return Err(Error::internal("store: a request panicked")),
+            Err(RecvTimeoutError::Disconnected) => return Err(panicked()),
             Err(RecvTimeoutError::Timeout) => {
                 stop.check().and_then(|()| stop_of_process().check()).inspect_err(|_| task.abort())?;
             }

@@ -20,7 +20,8 @@ use object_store::{
 
 use super::io::on_runtime;
 use super::object::Object;
-use crate::engine::Context;
+use crate::engine::{Context, into_store};
+use crate::error::Error;
 
 /// The objects of an input, and nothing else. Each read fails if its object is no longer as it was listed.
 ///
@@ -102,11 +103,12 @@ impl ObjectStore for PinnedObjects {
         if let (Some(copy), false) = (object.copy(), options.head) {
             let (copy, object) = (Arc::clone(copy), object.clone());
             let range = match &options.range {
-                Some(range) => range.as_range(object.bytes()).map_err(|error| failed(error.into()))?,
+                Some(range) => range
+                    .as_range(object.bytes())
+                    .map_err(|_| into_store(Error::internal("store: a range is none")))?,
                 None => 0..object.bytes(),
             };
-            on_runtime(async move { copy.fetch(&object, range).await.map_err(|error| failed(error.into())) })
-                .await?;
+            on_runtime(async move { copy.fetch(&object, range).await.map_err(into_store) }).await?;
         }
         let found = self.files.get_opts(&Path::from_filesystem_path(object.path())?, options).await?;
         Ok(GetResult { meta: self.meta(at, object), ..found })
@@ -135,10 +137,6 @@ impl ObjectStore for PinnedObjects {
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
         Err(only_read())
     }
-}
-
-fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-    StoreError::Generic { store: "kanon", source }
 }
 
 fn only_read() -> StoreError {

@@ -91,16 +91,10 @@ impl Objects for StoredObjects {
         };
         known().retain(|_, (_, copy)| copy.strong_count() > 0);
         let objects = objects.into_iter().enumerate().map(copied).collect::<Result<Vec<Object>>>()?;
-        let fetched = objects.clone().into_iter().map(|object| async move {
-            let Some(copy) = object.copy() else { return Ok(()) };
-            match by_ranges {
-                true => copy.fetch_footer(&object).await,
-                false => copy.fetch(&object, 0..object.bytes()).await,
-            }
-        });
-        let fetched: Vec<_> = fetched.collect();
-        let copies = if by_ranges { FOOTERS } else { COPIES };
-        wait(stop, futures::stream::iter(fetched).buffered(copies).try_collect::<Vec<()>>())??;
+        match by_ranges {
+            true => fetch_parts(&objects, Part::Footer, stop)?,
+            false => fetch(&objects, stop)?,
+        }
         Ok(objects)
     }
 
@@ -149,7 +143,7 @@ impl StoredObjects {
             let head = store.head(&key);
             match if is_web { unless_silent(head).await } else { head.await } {
                 Err(error) if !is_missing(&error) && !is_web => {
-                    // The answer to HEAD has no words: what is wrong is asked for by GET.
+                    // A failed HEAD gives no reason, a failed GET does.
                     let byte = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
                     store.get_opts(&key, byte).await.map(|answer| answer.meta)
                 }
@@ -188,20 +182,18 @@ impl StoredObjects {
 
     /// Returns the keys that were listed, and some of what lies above, which shows whether all are part of a table of
     /// another format. Where a folder above may not be listed, nothing is known of it.
-    fn with_marks_above(
+    fn with_marks_above<'a>(
         &self,
-        root: &str,
+        root: &'a str,
         listed: &[ObjectMeta],
         stop: &CancelToken,
     ) -> Result<BTreeSet<String>> {
-        let mut folders = Vec::new();
-        let mut next = root.rsplit_once('/').map(|(parent, _)| parent).or((!root.is_empty()).then_some(""));
-        while let Some(folder) = next {
-            folders.push(folder.to_owned());
-            next = folder.rsplit_once('/').map(|(parent, _)| parent).or((!folder.is_empty()).then_some(""));
-        }
-        let marks =
-            folders.iter().flat_map(|folder| MARKS.iter().map(move |mark| format!("{folder}/{mark}")));
+        let above = |folder: &&'a str| match folder.rsplit_once('/') {
+            Some((parent, _)) => Some(parent),
+            None => (!folder.is_empty()).then_some(""),
+        };
+        let folders = std::iter::successors(above(&root), above);
+        let marks = folders.flat_map(|folder| MARKS.iter().map(move |mark| format!("{folder}/{mark}")));
         let looks: Vec<_> = marks
             .filter_map(|mark| folder_of(&mark).ok().flatten())
             .map(|mark| {
@@ -296,14 +288,33 @@ fn bad_key() -> Error {
 /// # Errors
 /// A data error for an object that has changed, or that cannot be read; the error of a stopped run.
 pub(crate) fn fetch(objects: &[Object], stop: &CancelToken) -> Result<()> {
+    fetch_parts(objects, Part::Whole, stop)
+}
+
+/// What is fetched of each object.
+#[derive(Clone, Copy)]
+enum Part {
+    Footer,
+    Whole,
+}
+
+fn fetch_parts(objects: &[Object], part: Part, stop: &CancelToken) -> Result<()> {
     let copied = |object: &Object| Some((Arc::clone(object.copy()?), object.clone()));
-    let fetched = objects.iter().filter_map(copied);
-    let fetched = fetched.map(|(copy, object)| async move { copy.fetch(&object, 0..object.bytes()).await });
+    let fetched = objects.iter().filter_map(copied).map(|(copy, object)| async move {
+        match part {
+            Part::Footer => copy.fetch_footer(&object).await,
+            Part::Whole => copy.fetch(&object, 0..object.bytes()).await,
+        }
+    });
     let fetched: Vec<_> = fetched.collect();
     if fetched.is_empty() {
         return Ok(());
     }
-    wait(stop, futures::stream::iter(fetched).buffered(COPIES).try_collect::<Vec<()>>())?.map(drop)
+    let at_once = match part {
+        Part::Footer => FOOTERS,
+        Part::Whole => COPIES,
+    };
+    wait(stop, futures::stream::iter(fetched).buffered(at_once).try_collect::<Vec<()>>())?.map(drop)
 }
 
 /// Finds and copies one object.

@@ -150,7 +150,7 @@ fn checked(table: &CreateExternalTable) -> Result<Vec<Object>> {
     let mut files = Vec::new();
     for location in &table.locations {
         if let Address::Remote(address) = Address::parse(location).map_err(|error| error.at("LOCATION"))? {
-            // Says why it is no table of the format, if it is not.
+            // A store that cannot be read gives the better reason.
             drop(files_of_location(location)?);
             let why = "of a store, expected STORED AS the format that the names of its objects end in, without columns and options; \
                        or name it in FROM";
