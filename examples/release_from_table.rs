@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     stop.cancel();
     let stopped = release(&Run { stop, ..Run::default() }, &patients, &policy, &place, false).await;
     assert!(stopped.is_err_and(|error| error.kind() == ErrorKind::Interrupted));
-    assert!(!place.out().exists());
+    assert!(!folder.path().join("patients_safe").exists());
 
     let phases = Arc::new(Phases::default());
     let run = Run { progress: Arc::<Phases>::clone(&phases), ..Run::default() };

@@ -63,6 +63,8 @@ pub enum ErrorCode {
     Exists,
     /// An address cannot be used here, or is written wrongly.
     Address,
+    /// A store did not say whether a release was published.
+    NotKnown,
 }
 
 impl ErrorCode {
@@ -86,6 +88,7 @@ impl ErrorCode {
             "address",
             "an address such as s3:// cannot be used here, or is written wrongly",
         ),
+        (ErrorCode::NotKnown, "not_known", "a store did not say whether a release was published"),
     ];
 
     /// Returns the name.
@@ -265,6 +268,12 @@ impl Error {
             (ErrorKind::Data, _) => Self { kind: ErrorKind::Policy, ..one },
             _ => one,
         })
+    }
+
+    /// Returns the error with another name in its texts for a place.
+    #[must_use]
+    pub(crate) fn replaced(self, place: &str, by: &str) -> Self {
+        self.map_each(|one| Self { message: one.message.replace(place, by), ..one })
     }
 
     /// Appends text to the message.

@@ -168,7 +168,11 @@ pub use answer::search::search;
 #[cfg(feature = "engine")]
 pub use answer::verify::verify;
 #[cfg(feature = "engine")]
-pub use release::{Anonymized, Place, Released, anonymize, release, release_again};
+pub use release::{Anonymized, Place, Released, anonymize, release, release_again, unchanged};
+
+// Where files lie.
+#[cfg(feature = "engine")]
+pub use store::{Address, RemoteAddress};
 
 // A run: its resources, its progress, its end, its errors.
 #[cfg(feature = "engine")]
@@ -188,7 +192,7 @@ pub mod answers {
     pub use crate::answer::link::{LearntColumn, LinkAnswer, LinkedColumn, MatchCount, UnusedColumn, link};
     pub use crate::answer::list::{ListAnswer, list};
     pub use crate::answer::minimal::{MinimalAnswer, MinimalNode, minimal};
-    pub use crate::answer::release::{ColumnCost, ReleaseAnswer};
+    pub use crate::answer::release::{ColumnCost, ReleaseAnswer, UnchangedAnswer};
     pub use crate::answer::risk::{ClassesOfSize, RiskAnswer, RiskWithout};
     pub use crate::answer::search::{FoundAnswer, SearchAnswer, SearchedInput};
     pub use crate::answer::verify::VerifyAnswer;

@@ -5,17 +5,20 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Answer;
-use super::labels_for_all::labels_for_all;
 use super::sentences::{limit_text, reached, recorded_text};
 use crate::error::Result;
 use crate::measure::RISKS;
 use crate::model::{self, delta_presence, k_anonymity};
 use crate::plural::{grouped, percent, plural, rows};
+use crate::progress::CancelToken;
 use crate::release::kind::describe::{Describe, Labels, cell, cells};
+use crate::release::labels_for_all::labels_for_all;
+use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, Statement};
 use crate::release::publish::statement::OTHERS;
 use crate::render::{Document, Table};
 use crate::role::Role;
+use crate::store::Address;
 
 /// The record of a release, and what it shows.
 #[derive(Debug, Clone, Serialize)]
@@ -33,14 +36,16 @@ pub struct ExplainAnswer {
     pub labels: Labels,
 }
 
-/// Reads the record of the release in a folder, and what all rows of it share.
+/// Reads the record of the release in a folder, a path or an address of a store, and what all rows of it share.
 ///
 /// # Errors
-/// A data error where there is no record, an unmet error for a damaged one.
+/// A data error where there is no record, or where the store fails; an unmet error for a damaged one.
 pub fn explain(folder: &Path) -> Result<ExplainAnswer> {
-    let public = PublicRecord::read(folder)?;
-    let labels = labels_for_all(folder, &public);
-    Ok(ExplainAnswer { public, folder: folder.display().to_string(), labels })
+    let out = Address::parse(folder)?;
+    let release = LocalRelease::read_at(&out, Needed::FirstRows, &CancelToken::default())?;
+    let public = PublicRecord::read(release.out())?;
+    let labels = labels_for_all(release.out(), &public);
+    Ok(ExplainAnswer { public, folder: out.to_string(), labels })
 }
 
 impl Answer for ExplainAnswer {

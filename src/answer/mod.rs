@@ -10,7 +10,6 @@ pub mod explain;
 pub mod hierarchy;
 pub mod hierarchy_check;
 pub mod init;
-mod labels_for_all;
 pub mod link;
 pub mod list;
 pub mod minimal;

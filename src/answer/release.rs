@@ -1,12 +1,11 @@
 //! What `kanon release` answers: what was released, what it cost, and what its reader has to know.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::Answer;
-use super::labels_for_all::labels_for_all;
 use super::sentences::{
     add_as_is, add_doubts, add_exact_quasi, add_homogeneous, add_unique, label_text, limit_text, model_text,
     percent_of, rows_of, steps_by,
@@ -19,6 +18,7 @@ use crate::release::publish::place::Place;
 use crate::release::publish::record::{ModelRecord, PublicRecord, SearchRecord};
 use crate::release::{Released, nodes_of};
 use crate::render::{Document, Weight, plain_table};
+use crate::store::Address;
 use crate::verify::as_is::AsIsColumn;
 
 /// A release that was published. It holds raw facts about the input, except for `public`.
@@ -77,6 +77,36 @@ pub struct ReleaseAnswer {
     pub compare_by: Option<String>,
 }
 
+/// A release that was there already.
+#[derive(Debug, Serialize)]
+pub struct UnchangedAnswer {
+    /// The folder of the release.
+    pub folder: String,
+    /// The file of the private record.
+    pub private_record: String,
+    /// Always `true`.
+    pub unchanged: bool,
+    /// The public record, as in `_kanon.json`.
+    pub public: PublicRecord,
+}
+
+impl UnchangedAnswer {
+    /// Says what is at a place.
+    pub fn of(public: PublicRecord, place: &Place) -> Self {
+        let private_record = place.private().map(shown_path).unwrap_or_default();
+        Self { folder: shown_path(place.out()), private_record, unchanged: true, public }
+    }
+}
+
+impl Answer for UnchangedAnswer {
+    fn document(&self) -> Document {
+        let mut document = Document::default();
+        let what = "holds this release already, of the same input, policy and version; nothing was written";
+        document.fact("unchanged", format!("{} {what}", self.folder));
+        document
+    }
+}
+
 /// What a quasi-identifier loses.
 #[derive(Debug, Clone, Serialize)]
 pub struct ColumnCost {
@@ -93,7 +123,7 @@ impl ReleaseAnswer {
         let cost = |(column, loss): (&str, &f64)| ColumnCost { column: column.to_owned(), loss: *loss };
         let mut answer = Self {
             folder: shown_path(place.out()),
-            private_record: shown_path(place.private()),
+            private_record: place.private().map(shown_path).unwrap_or_default(),
             warnings: Vec::new(),
             public: public.clone(),
             input_rows: private.input_rows,
@@ -111,7 +141,7 @@ impl ReleaseAnswer {
             compared_with_input: private.compared_with_input.clone(),
             as_is: private.as_is.clone(),
             phases: released.phases.clone(),
-            labels: labels_for_all(place.out(), public),
+            labels: released.labels.clone(),
             compare_by: None,
             released,
         };
@@ -288,9 +318,12 @@ impl Answer for ReleaseAnswer {
     }
 }
 
-/// Shows a path without the slash at its end that shell completion adds.
-fn shown_path(path: &Path) -> String {
-    path.components().collect::<PathBuf>().display().to_string()
+/// Shows a place without the slash at its end that shell completion adds.
+fn shown_path(place: &Address) -> String {
+    match place {
+        Address::Local(path) => path.components().collect::<PathBuf>().display().to_string(),
+        Address::Remote(address) => address.to_string().trim_end_matches('/').to_owned(),
+    }
 }
 
 /// Above this mean of the columns' losses a release points to other methods.

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::Answer;
-use super::labels_for_all::labels_for_all;
 use super::sentences::{add_exact_quasi, add_homogeneous, add_unique, model_text};
 use crate::engine::Run;
 use crate::error::Result;
@@ -14,10 +13,11 @@ use crate::model::Quantity;
 use crate::plural::{grouped, plural, rows};
 use crate::progress::Phase;
 use crate::release::kind::describe::Labels;
+use crate::release::labels_for_all::labels_for_all;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::ModelRecord;
 use crate::release::publish::write::CREATED_BY;
-use crate::release::{Checked, check_release};
+use crate::release::{Checked, LocalRelease, Needed, check_release};
 use crate::render::Document;
 use crate::verify::as_is::UniqueTogether;
 use crate::verify::homogeneous::Homogeneous;
@@ -84,7 +84,8 @@ pub async fn verify(
     policy: Option<&PolicySource<'_>>,
 ) -> Result<VerifyAnswer> {
     run.progress.begin(Phase::Verify, 0);
-    let checked = check_release(run, place, input, policy).await?;
+    let release = LocalRelease::read(place, Needed::All, &run.stop)?;
+    let checked = check_release(run, &release, input, policy).await?;
     let Checked { public, verified, .. } = &checked;
     let individuals = verified.individuals.as_ref();
     Ok(VerifyAnswer {
@@ -103,10 +104,19 @@ pub async fn verify(
         homogeneous: verified.homogeneous.clone(),
         models: public.models.clone(),
         unique_on_quasi: SampleUniqueness.value(&verified.sizes).unwrap_or_default(),
-        labels: labels_for_all(place.out(), public),
-        notes: Vec::new(),
+        labels: labels_for_all(release.out(), public),
+        notes: unlisted(release.unlisted()).into_iter().collect(),
         checked,
     })
+}
+
+/// Says what lies beside a release in a store.
+fn unlisted(objects: usize) -> Option<String> {
+    let objects = (objects > 0).then(|| plural(objects as u64, "object", "objects"))?;
+    Some(format!(
+        "{objects} beside the release that its record does not list: a run that is active or was killed wrote them; whoever reads all \
+         objects of the folder reads them too"
+    ))
 }
 
 impl Answer for VerifyAnswer {

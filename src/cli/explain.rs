@@ -7,7 +7,6 @@ use clap::Args;
 use super::Done;
 use datafusion_kanon::Result;
 use datafusion_kanon::internals::answer::explain::explain;
-use datafusion_kanon::internals::store::local_path;
 
 /// Explain what a release shows and promises, for people who decide.
 #[derive(Debug, Args)]
@@ -20,13 +19,13 @@ Examples:
 The page is Markdown and made from the public record; only a label that all rows share is read from them. It says
 what the record says: kanon verify checks whether the rows agree with it.")]
 pub(crate) struct Explain {
-    /// The folder of a release.
+    /// The folder of a release, or its address in a store.
     out: PathBuf,
 }
 
 impl Explain {
     pub(super) fn run(self) -> Result<Done> {
-        let answer = explain(&local_path(&self.out)?)?;
+        let answer = explain(&self.out)?;
         Ok(Done { is_page: true, ..Done::of(&answer)? })
     }
 }

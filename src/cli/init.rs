@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::{Done, in_shell};
 use datafusion_kanon::internals::answer::init::init;
-use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::release::publish::folder_place::check_outside_releases;
 use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::{Error, ErrorCode, Input, Result, Run};
 

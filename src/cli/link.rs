@@ -7,12 +7,11 @@ use clap::Args;
 use super::Done;
 use super::names::{Names, name};
 use super::numbers::integer;
-use super::source::{Csv, PolicyFile, PrivatePlace, Set, find_table, record_of, release_note};
+use super::source::{Csv, PolicyFile, PrivatePlace, Set, find_table, is_release, record_of, release_note};
 use datafusion_kanon::internals::answer::link::link;
 use datafusion_kanon::internals::input::files::STANDARD_INPUT;
 use datafusion_kanon::internals::linkage::Attack;
-use datafusion_kanon::internals::release::publish::record::RECORD;
-use datafusion_kanon::internals::store::local_path;
+use datafusion_kanon::internals::store::Address;
 use datafusion_kanon::{Error, Input, PolicySource, Result, Run};
 
 /// Attack a table or a release: link a list of individuals with it.
@@ -85,7 +84,7 @@ impl Link {
         }
         let (list, table) =
             (Input::find_or_read(&self.list, &run.stop)?, find_table(&self.table, &run.stop)?);
-        let release = local_path(&self.table).ok().filter(|release| release.join(RECORD).is_file());
+        let release = if is_release(&self.table)? { Some(Address::parse(&self.table)?) } else { None };
         let release = release.map(|release| self.private.of(&release, policy.as_ref())).transpose()?;
         let attack = Attack {
             list: &list,

@@ -8,16 +8,18 @@ use serde::Serialize;
 
 use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, Format, in_shell, without_controls};
-use datafusion_kanon::internals::answer::release::ReleaseAnswer;
+use datafusion_kanon::internals::answer::release::{ReleaseAnswer, UnchangedAnswer};
 use datafusion_kanon::internals::error::of_file;
 use datafusion_kanon::internals::input::files::end_of_data;
 use datafusion_kanon::internals::policy::parse_day;
-use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::release::publish::folder_place::check_outside_releases;
 use datafusion_kanon::internals::release::publish::staging::private_file;
 use datafusion_kanon::internals::render::{Document, json};
-use datafusion_kanon::internals::store::local_path;
+use datafusion_kanon::internals::store::{Address, local_path, text_at};
 use datafusion_kanon::records::{PrivateRecord, PublicRecord};
-use datafusion_kanon::{Error, ErrorCode, Input, Place, PolicySource, Result, Run, release, release_again};
+use datafusion_kanon::{
+    CancelToken, Error, ErrorCode, Input, Place, PolicySource, Result, Run, release, release_again, unchanged,
+};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
 #[derive(Debug, Args)]
@@ -43,7 +45,7 @@ pub(crate) struct Release {
     /// one, too.
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     recoding: Option<PathBuf>,
-    /// The folder to create; must be new or empty.
+    /// The folder to create, or its address in a store (s3://lake/safe); must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
     #[command(flatten)]
@@ -62,26 +64,38 @@ pub(crate) struct Release {
 
 impl Release {
     pub(super) async fn run(mut self, run: &Run, format: Format) -> Result<Done> {
-        for path in [Some(&mut self.to), self.report.as_mut(), self.recoding.as_mut()].into_iter().flatten() {
+        if let Some(path) = &mut self.report {
             *path = local_path(&path)?;
         }
+        let to = Address::parse(&self.to)?;
         if self.policy.is_none() {
             self.set.check_is_empty()?;
         }
-        check_is_folder(&self.to)?;
-        let earlier = self.recoding.as_deref().map(|path| Ok((path, earlier(path)?))).transpose()?;
+        check_is_folder(&to)?;
+        let earlier = |path| {
+            let at = Address::parse(path)?;
+            let record = earlier(&at, &run.stop)?;
+            Ok((at, record))
+        };
+        let earlier = self.recoding.as_deref().map(earlier).transpose()?;
         let open = |path: &Path| PolicyFile::open(path, &self.set, &[&self.input]);
         let mut policy = self.policy.as_deref().map(open).transpose()?;
         if let (Some(policy), Some(day)) = (&mut policy, &self.released_on) {
             policy.spec = policy.spec.clone().released_on(Some(day.clone()));
         }
         let place = match &earlier {
-            Some((path, earlier)) => self.private.after(&self.to, path, earlier)?,
-            None => self.private.of(&self.to, policy.as_ref())?,
+            Some((path, earlier)) => self.private.after(&to, path, earlier)?,
+            None => self.private.of(&to, policy.as_ref())?,
         };
         let input = Input::find_or_read(&self.input, &run.stop)?;
         if let Some(path) = &self.report {
             check_report(path, &place, self.overwrite)?;
+        }
+        if let Some(policy) = &policy {
+            let source = PolicySource { spec: &policy.spec, files: &policy.folder };
+            if let Some(public) = unchanged(run, &(&input).into(), &source, &place)? {
+                return Done::of(&UnchangedAnswer::of(public, &place));
+            }
         }
         let mut released = match (&policy, &earlier) {
             (Some(policy), _) => {
@@ -139,10 +153,11 @@ struct Report<'a> {
 }
 
 /// Refuses OUT with the name of a file of data: a release is a folder.
-fn check_is_folder(out: &Path) -> Result<()> {
-    let Some(end) = end_of_data(out).filter(|_| !out.is_dir()) else { return Ok(()) };
-    let folder = out.with_extension("");
-    let (out, folder) = (out.display(), folder.display());
+fn check_is_folder(out: &Address) -> Result<()> {
+    let is_folder = out.local().is_some_and(Path::is_dir);
+    let Some(end) = end_of_data(Path::new(out.name())).filter(|_| !is_folder) else { return Ok(()) };
+    let text = out.to_string();
+    let folder = text.trim_end_matches('/').strip_suffix(&format!(".{end}")).unwrap_or(&text);
     let as_file = match end.as_str() {
         "csv" | "json" | "parquet" => {
             format!(
@@ -158,12 +173,19 @@ fn check_is_folder(out: &Path) -> Result<()> {
 }
 
 /// Reads the private record of an earlier release.
-fn earlier(path: &Path) -> Result<PrivateRecord> {
-    let place = format!("--recoding {}", path.display());
-    if !path.exists() {
-        return Err(Error::data("no such file").coded(ErrorCode::NotFound).at(place));
-    }
-    PrivateRecord::read(path)?.ok_or_else(|| {
+fn earlier(at: &Address, stop: &CancelToken) -> Result<PrivateRecord> {
+    let place = format!("--recoding {at}");
+    let record = match at {
+        Address::Local(path) if !path.exists() => {
+            return Err(Error::data("no such file").coded(ErrorCode::NotFound).at(place));
+        }
+        Address::Local(path) => PrivateRecord::read(path)?,
+        Address::Remote(address) => {
+            let text = text_at(address, stop).map_err(|error| error.at(&place))?;
+            serde_json::from_str(&text).ok()
+        }
+    };
+    record.ok_or_else(|| {
         let expected = "expected the private record of a release, such as patients_safe.private.json";
         Error::policy(expected).at(place)
     })
@@ -172,7 +194,6 @@ fn earlier(path: &Path) -> Result<PrivateRecord> {
 /// Checks the report's path before the release is made: writing it must not fail afterwards, and
 /// the published folder must not contain it.
 fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
-    let of = place.absolute()?;
     let at = format!("--report {}", path.display());
     check_outside_releases(path).map_err(|error| error.at(&at))?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -190,10 +211,13 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
             .coded(ErrorCode::Exists)
             .at(at));
     }
-    if folder.starts_with(of.out()) {
+    let place = place.absolute()?;
+    if place.out().local().is_some_and(|out| folder.starts_with(out)) {
         return Err(Error::policy("is inside the release; a report holds raw facts").at(at));
     }
-    if path.file_name().is_some_and(|name| folder.join(name) == of.private()) {
+    let is_private =
+        |private: &Address| path.file_name().map(|name| folder.join(name)).as_deref() == private.local();
+    if place.private().is_some_and(is_private) {
         return Err(Error::policy("is the place of the private record; choose another name").at(at));
     }
     Ok(())

@@ -15,8 +15,9 @@ use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
 use datafusion_kanon::internals::model::{self, Requirement, SensitiveColumn};
 use datafusion_kanon::internals::plural;
 use datafusion_kanon::internals::policy::SetKey;
-use datafusion_kanon::internals::release::publish::record::RECORD;
-use datafusion_kanon::internals::store::{Address, local_path, text_at};
+use datafusion_kanon::internals::release::publish::record::{PRIVATE_END, RECORD};
+use datafusion_kanon::internals::release::{LocalRelease, Needed};
+use datafusion_kanon::internals::store::{Address, text_at};
 use datafusion_kanon::records::{PrivateRecord, PublicRecord};
 use datafusion_kanon::{CancelToken, CsvOptions, Error, ErrorCode, Input, Place, PolicySpec, Result};
 
@@ -61,11 +62,11 @@ impl PolicyFile {
     }
 }
 
-/// `--private PATH`.
+/// `--private PLACE`.
 #[derive(Debug, Args)]
 pub(crate) struct PrivatePlace {
     /// The private record: a file (.json), or the folder that holds it [default: OUT.private.json beside
-    /// OUT, or as `[output] private` of the policy says].
+    /// OUT, or as `[output] private` of the policy says]. A release in a store needs it: a path, or an address outside of OUT.
     #[arg(long, value_name = "PATH")]
     private: Option<PathBuf>,
 }
@@ -75,36 +76,40 @@ impl PrivatePlace {
     /// policy does, else beside `out`.
     ///
     /// # Errors
-    /// A policy error if `out` has no name.
-    pub(crate) fn of(&self, out: &Path, policy: Option<&PolicyFile>) -> Result<Place> {
+    /// A policy error if `out` has no name, and those of addresses.
+    pub(crate) fn of(&self, out: &Address, policy: Option<&PolicyFile>) -> Result<Place> {
         let of_policy = policy.and_then(|file| Some((file.folder.policy(), file.spec.private()?)));
-        match (&self.private, of_policy) {
-            (Some(private), _) => Place::apart(out, &local_path(private)?),
+        let private = match (&self.private, of_policy) {
+            (Some(private), _) => Some(Address::parse(private)?),
             (None, Some((policy, private))) => match policy.beside(private)? {
-                Address::Local(private) => Place::apart(out, &private),
-                Address::Remote(_) if policy.local().is_some() => Place::apart(out, &local_path(private)?),
-                Address::Remote(_) => {
-                    let why = "of a policy in a store it is an absolute path of this machine, because the private record lies here; give \
-                               one, or --private";
-                    Err(Error::policy(why).at("output.private"))
+                // A word of a policy in a store is no place in the store.
+                Address::Remote(_)
+                    if policy.local().is_none() && Address::parse(private)?.local().is_some() =>
+                {
+                    let why = "of a policy in a store it is an absolute path of this machine or an address; give one, or --private";
+                    return Err(Error::policy(why).at("output.private"));
                 }
+                private => Some(private),
             },
-            (None, None) => Place::beside(out),
-        }
+            (None, None) => None,
+        };
+        Place::of(out.clone(), private)
     }
 
     /// Returns the place of a release `out` that repeats the one whose private record is `earlier`: where
     /// the flag says, else beside the earlier record if its policy keeps records apart, else beside `out`.
     ///
     /// # Errors
-    /// Those of the earlier policy; a policy error if `out` has no name.
-    pub(crate) fn after(&self, out: &Path, path: &Path, earlier: &PrivateRecord) -> Result<Place> {
-        let is_apart = PolicySpec::parse(&earlier.policy)?.private().is_some();
-        match (&self.private, path.parent()) {
-            (Some(private), _) => Place::apart(out, &local_path(private)?),
-            (None, Some(folder)) if is_apart => Place::apart(out, folder),
-            _ => Place::beside(out),
-        }
+    /// Those of the earlier policy and of addresses; a policy error if `out` has no name.
+    pub(crate) fn after(&self, out: &Address, path: &Address, earlier: &PrivateRecord) -> Result<Place> {
+        let is_apart = PolicySpec::parse(&earlier.policy)?.private().is_some() || out.local().is_none();
+        let name = Address::parse(out.to_string().trim_end_matches('/'))?;
+        let private = match &self.private {
+            Some(private) => Some(Address::parse(private)?),
+            None if is_apart => Some(path.beside(&format!("{}{PRIVATE_END}", name.name()))?),
+            None => None,
+        };
+        Place::of(out.clone(), private)
     }
 }
 
@@ -228,9 +233,23 @@ impl Columns {
 /// # Errors
 /// Those of reading it.
 pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
-    // What lies in a store is read as any table.
-    let Ok(release) = local_path(input) else { return Ok(None) };
-    release.join(RECORD).is_file().then(|| PublicRecord::read(&release)).transpose()
+    if !is_release(input)? {
+        return Ok(None);
+    }
+    let release = LocalRelease::read_at(&Address::parse(input)?, Needed::Record, &CancelToken::default())?;
+    PublicRecord::read(release.out()).map(Some)
+}
+
+/// Returns whether an input is a folder with a record, of this machine or of a store.
+///
+/// # Errors
+/// A data error if the store fails.
+pub(crate) fn is_release(input: &str) -> Result<bool> {
+    match Address::parse(input) {
+        Ok(Address::Local(path)) => Ok(path.join(RECORD).is_file()),
+        Ok(Address::Remote(address)) => address.holds(RECORD),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Finds an input. Of a release of several tables, it is the first, which has the quasi-identifiers.
@@ -241,7 +260,7 @@ pub(crate) fn find_table(input: &str, stop: &CancelToken) -> Result<Input> {
     let record = record_of(input).ok().flatten();
     let first = record.as_ref().and_then(|record| record.tables.first());
     match first.filter(|table| table.folder.is_some()) {
-        Some(table) => Input::find(&table.path(&local_path(input)?).to_string_lossy()),
+        Some(table) => Input::find(&table.path(Path::new(input)).to_string_lossy()),
         None => Input::find_or_read(input, stop),
     }
 }

@@ -10,7 +10,7 @@ use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use datafusion_kanon::internals::answer::verify::verify;
 use datafusion_kanon::internals::release::publish::staging::unfinished;
 use datafusion_kanon::internals::release::publish::statement::may_be_policy_of;
-use datafusion_kanon::internals::store::local_path;
+use datafusion_kanon::internals::store::Address;
 use datafusion_kanon::records::PublicRecord;
 use datafusion_kanon::{Error, Input, Place, PolicySource, Result, Run, Source};
 
@@ -30,7 +30,7 @@ fits the public record is taken.
 Every file must be what kanon writes for its rows, to the byte. Where an earlier version wrote other
 bytes, the command says so (`with_bytes` in JSON).")]
 pub(crate) struct Verify {
-    /// The folder of the release.
+    /// The folder of the release, or its address in a store.
     out: PathBuf,
     /// The input of the release.
     #[arg(long, value_name = "INPUT")]
@@ -47,10 +47,11 @@ pub(crate) struct Verify {
 impl Verify {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
         // `.` and `..` have no name of their own.
-        let out = local_path(&self.out)?;
-        let out = match out.file_name() {
-            None => std::fs::canonicalize(&out).unwrap_or(out),
-            Some(_) => out,
+        let out = match Address::parse(&self.out)? {
+            Address::Local(out) if out.file_name().is_none() => {
+                Address::Local(std::fs::canonicalize(&out).unwrap_or(out))
+            }
+            out => out,
         };
         let open = |path: &Path| PolicyFile::open(path, &self.set, self.input.as_deref().as_slice());
         let policy = self.policy.as_deref().map(&open).transpose()?;
@@ -67,7 +68,7 @@ impl Verify {
         answer.policy = found.map(|path| path.display().to_string());
         let public = &answer.checked.public;
         if !answer.with_input && !public.recoding.describe().facts().has_exact_quasi {
-            answer.notes.extend(release_note(&out.display().to_string(), public));
+            answer.notes.extend(release_note(&out.to_string(), public));
         }
         Done::of(&answer)
     }
@@ -79,10 +80,12 @@ impl Verify {
 /// # Errors
 /// An unmet error for a damaged record, a policy error if there are several such files.
 fn policy_beside(place: &Place) -> Result<Option<PathBuf>> {
-    let out = place.out();
+    let (Some(out), Some(private)) = (place.out().local(), place.private().and_then(Address::local)) else {
+        return Ok(None);
+    };
     // A private record of another release is no reason to believe a policy that happens to fit this one.
     // What a killed run left may hold the record.
-    if !out.exists() || place.private().exists() || unfinished(out).is_some() {
+    if !out.exists() || private.exists() || unfinished(out).is_some() {
         return Ok(None);
     }
     let public = PublicRecord::read(out)?;

@@ -14,7 +14,7 @@ use crate::engine::{Context, Run};
 use crate::error::{Error, ErrorCode, Result};
 use crate::plural::plural;
 use crate::progress::CancelToken;
-use crate::store::{Address, Object, PartitionColumns, files_below, local_path, objects_at};
+use crate::store::{Address, Object, PartitionColumns, RemoteAddress, files_below, local_path, objects_at};
 
 /// The input files, all of one format.
 #[derive(Debug, Clone)]
@@ -202,6 +202,14 @@ impl Input {
     #[doc(hidden)]
     pub fn bytes(&self) -> u64 {
         self.objects.iter().map(Object::bytes).sum()
+    }
+
+    /// Returns the addresses that the user typed.
+    pub(crate) fn remote_arguments(&self) -> impl Iterator<Item = RemoteAddress> {
+        self.arguments.iter().filter_map(|argument| match Address::parse(argument) {
+            Ok(Address::Remote(address)) => Some(address),
+            _ => None,
+        })
     }
 
     /// Returns the paths and globs of this machine that the user typed.

@@ -45,6 +45,7 @@ use crate::input::{Input, InputFormat, PolicySource};
 use crate::linkage::linked_columns::{columns, sensitive, unused};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::policy::{CsvOptions, CsvType, FilesAndTrees, PolicySpec};
+use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord};
 use crate::release::written_columns::{as_texts, schema_as_texts};
@@ -142,7 +143,9 @@ impl Linked {
 /// does not match its record, a data error when reading fails, memory runs out or A has no
 /// individuals.
 pub async fn link(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
-    let mut linked = link_on(run, attack).await?;
+    let release =
+        attack.release.map(|place| LocalRelease::read(place, Needed::Record, &run.stop)).transpose()?;
+    let mut linked = link_on(run, attack, release.as_ref()).await?;
     if linked.matched() + linked.apart > 0 {
         return Ok(linked);
     }
@@ -150,7 +153,7 @@ pub async fn link(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
         let (on, is_only) = (std::slice::from_ref(name), linked.on.len() == 1);
         let attack = Attack { on, csv: attack.csv.clone(), ..*attack };
         let is_met = |linked: &Linked| linked.matched() + linked.apart > 0;
-        if is_only || !is_met(&link_on(run, &attack).await?) {
+        if is_only || !is_met(&link_on(run, &attack, release.as_ref()).await?) {
             linked.never_equal.push(name.clone());
         }
     }
@@ -158,10 +161,10 @@ pub async fn link(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
 }
 
 /// Runs an attack on given columns.
-async fn link_on(run: &Run, attack: &Attack<'_>) -> Result<Linked> {
-    let public = attack.release.map(|place| PublicRecord::read(place.out())).transpose()?;
-    let private = match (attack.release, &public) {
-        (Some(place), Some(public)) => place.private_record(public)?,
+async fn link_on(run: &Run, attack: &Attack<'_>, release: Option<&LocalRelease>) -> Result<Linked> {
+    let public = release.map(|release| PublicRecord::read(release.out())).transpose()?;
+    let private = match (release, &public) {
+        (Some(release), Some(public)) => release.private_record(public)?,
         _ => None,
     };
     let spec = private.as_ref().map(|private| PolicySpec::parse(&private.policy)).transpose()?;

@@ -16,17 +16,25 @@ use crate::error::{Error, Result};
 use crate::input::{Input, InputFormat};
 use crate::release::check_record::refused;
 use crate::release::publish::record::{FileRecord, PublicRecord, RECORD, TableRecord};
+use crate::release::publish::released_files::{name_of_content, name_of_number};
 use crate::release::publish::write::{self, Part};
 use crate::store::Object;
+
+/// Checks that the files of a record are named by their numbers, or all by number and content, as in a store: no file is listed
+/// twice, and no name is a path.
+pub(super) fn check_names(files: &[FileRecord]) -> Result<()> {
+    let is_numbered = |(at, file): (usize, &FileRecord)| file.name == name_of_number(at);
+    let is_of_content = |(at, file): (usize, &FileRecord)| file.name == name_of_content(at, &file.sha256);
+    if files.iter().enumerate().all(is_numbered) || files.iter().enumerate().all(is_of_content) {
+        return Ok(());
+    }
+    Err(refused("the files of the record are not numbered from part-00000.parquet"))
+}
 
 /// Checks that the folder of a table holds only its parts, and the record if that is there.
 pub(super) fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
     let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    // Iterates over the list, not the set: a file that is listed twice would be counted twice.
-    for (index, Part { name, .. }) in parts.iter().enumerate() {
-        if *name != format!("part-{index:05}.parquet") {
-            return Err(refused("the files of the record are not numbered from part-00000.parquet"));
-        }
+    for Part { name, .. } in parts {
         match fs::symlink_metadata(folder.join(name)) {
             Ok(facts) if facts.is_file() => {}
             // A link, a folder or a pipe: copying the release would publish something else.

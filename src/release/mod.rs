@@ -9,7 +9,7 @@
 //! Kind::plan, Sink::take  apply: a kind plans the rows, the sink runs the plan and keeps them
 //! Judge::judge            verify: a second reading of the input, after the rows are written
 //! public_record           what was released, without files for a stream
-//! private_record, Staging publish: the other record, and the folder in its place
+//! private_record, Target  publish: the other record, and the release in its place
 //! ```
 //! [`release`] is the whole pipeline in one function, and [`anonymize()`] all of it but the last line
 //! (`stages.rs`): the one has a folder of files as its sink, the other the engine's spill file (`verified_rows.rs`). The
@@ -26,6 +26,7 @@ pub(crate) mod doubts;
 mod earlier_recoding;
 pub(crate) mod interval_columns;
 pub mod kind;
+pub(crate) mod labels_for_all;
 mod merged_trees;
 mod pipeline;
 pub mod profile;
@@ -45,8 +46,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use anonymize::{Anonymized, anonymize};
+pub use publish::local_release::{LocalRelease, Needed};
 pub use publish::make_record::risks;
 pub use publish::place::Place;
+pub use publish::unchanged::unchanged;
 pub(crate) use search::{ask, can_be_searched, why_nothing};
 pub use search::{compare, limit, profile_classes, search, search_minimal};
 pub(crate) use search_progress::nodes_of;
@@ -60,12 +63,13 @@ use crate::input::{PolicySource, Source};
 use crate::model::least_holders;
 use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
+use crate::release::kind::describe::Labels;
+use crate::release::labels_for_all::labels_for_all;
 use crate::release::pipeline::VerifiedRelease;
 use crate::release::publish::make_record::private_record;
 use crate::release::publish::neighbours;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
-use crate::release::publish::staging::Staging;
 use crate::release::stages::{Unpublished, opened, unpublished};
 use crate::store::fetch;
 use crate::verify::sufficient::Sufficient;
@@ -95,6 +99,9 @@ pub struct Released {
     pub reads_population: bool,
     /// What the publisher should know of what the classes show, in whole sentences.
     pub remarks: Vec<String>,
+    /// The label that all values of a column have, by its name, where that is not `*`.
+    #[doc(hidden)]
+    pub labels: Labels,
     /// The columns that each single individuals out by themselves.
     pub sufficient: Sufficient,
     /// What is doubtful about the policy and its input, in whole sentences for users: to be read before the release is given
@@ -173,16 +180,17 @@ async fn release_by(
     overwrite: bool,
 ) -> Result<Released> {
     let clock = Arc::new(PhaseClock::start(Arc::clone(&run.progress)));
-    let staging = Staging::begin(place, overwrite, input)?;
-    let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
+    let mut target = place.claim(overwrite, input, &run.stop)?;
+    let resources = Resources { spill: Some(target.spill()), ..run.resources.clone() };
     let run = &Run { resources, progress: Arc::<PhaseClock>::clone(&clock), ..run.clone() };
     let loaded = opened(run, input, policy, earlier).await?;
-    let files = ReleasedFiles::new(staging.release(), Arc::clone(&loaded.policy));
+    let files = ReleasedFiles::new(target.release(), Arc::clone(&loaded.policy));
     let done = unpublished(run, input, policy, earlier, loaded, files).await?;
 
     let Unpublished { policy: resolved, public, made, before, searched, doubts, reads_population, .. } = done;
     let VerifiedRelease { content, judged, secret, costs, utility, remarks, .. } = made;
-    staging.write_record(&public)?;
+    let public = target.complete(public)?;
+    let labels = labels_for_all(&target.release(), &public);
     // Their digests are of all their bytes.
     fetch(input.objects(), &run.stop)?;
     let private = private_record(
@@ -199,9 +207,9 @@ async fn release_by(
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);
-    let mut warnings = staging.publish(&private)?;
+    let mut warnings = target.publish(&public, &private, &run.stop)?;
     warnings.extend(done.warnings);
-    warnings.extend(neighbours::warnings(place, &public));
+    warnings.extend(place.in_folder().map(|place| neighbours::warnings(&place, &public)).unwrap_or_default());
 
     Ok(Released {
         public,
@@ -213,6 +221,7 @@ async fn release_by(
         least_holders: least_holders(&resolved.requirements),
         reads_population,
         remarks,
+        labels,
         sufficient: judged.sufficient,
         doubts,
         warnings,

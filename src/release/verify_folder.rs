@@ -9,16 +9,16 @@ use crate::input::infer_types::Typing;
 use crate::input::{PolicySource, Source, open_typed};
 use crate::model::{Counted, Quantity, Requirement};
 use crate::policy::{Files, FilesAndTrees, PolicySpec};
-use crate::release::check_files::{check_folders, check_listing, check_table, read_tables};
+use crate::release::check_files::{check_folders, check_listing, check_names, check_table, read_tables};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
 use crate::release::kind::{Extent, Folder, Judged, Records, kind_row, kind_row_of_record};
 use crate::release::merged_trees;
-use crate::release::publish::place::Place;
+use crate::release::publish::local_release::LocalRelease;
 use crate::release::publish::record::{
     FileRecord, PrivateRecord, PublicRecord, are_same_models, compared_with, parameters_text,
 };
-use crate::release::publish::{order, record, staging};
+use crate::release::publish::{order, record};
 use crate::verify::Verified;
 use crate::verify::as_is::UniqueTogether;
 use crate::verify::sufficient::Sufficient;
@@ -51,19 +51,29 @@ struct Against<'a> {
     private: Option<&'a PrivateRecord>,
 }
 
-/// Checks the release at `place`: its record, files and rows; with `input` also that the rows are
+/// Checks a release: its record, files and rows; with `input` also that the rows are
 /// those of the input under the policy (`policy` if given, else the copy in the private record).
 ///
 /// # Errors
 /// An unmet error that says what is wrong, a data error when it cannot be checked.
 pub async fn check_release(
     run: &Run,
-    place: &Place,
+    release: &LocalRelease,
     input: Option<&Source>,
     policy: Option<&PolicySource<'_>>,
 ) -> Result<Checked> {
-    let out = place.out();
-    if let (false, Some(hint)) = (out.exists(), staging::unfinished(out)) {
+    let checked = check_local(run, release, input, policy).await;
+    checked.map_err(|error| release.named(error))
+}
+
+async fn check_local(
+    run: &Run,
+    release: &LocalRelease,
+    input: Option<&Source>,
+    policy: Option<&PolicySource<'_>>,
+) -> Result<Checked> {
+    let out = release.out();
+    if let (false, Some(hint)) = (out.exists(), release.unfinished()) {
         return Err(Error::data(format!("{}: no such folder; {hint}", out.display())));
     }
     let public = PublicRecord::read(out)?;
@@ -73,6 +83,7 @@ pub async fn check_release(
     }
     for table in &public.tables {
         let (folder, parts) = (table.path(out), table.parts());
+        check_names(&table.files)?;
         check_listing(&folder, &parts)?;
         for file in &table.files {
             if FileRecord::of(&folder, &file.name, file.rows)? != *file {
@@ -80,16 +91,16 @@ pub async fn check_release(
             }
         }
     }
-    let private = input.map(|_| place.private_record(&public)).transpose()?.flatten();
+    let private = input.map(|_| release.private_record(&public)).transpose()?.flatten();
     let private = private.as_ref();
     let spec = private.map(|private| PolicySpec::parse(&private.policy)).transpose()?;
     let own = private.zip(spec.as_ref()).map(|(p, spec)| PolicySource { spec, files: &p.hierarchies });
     let compared = |input| {
         let PolicySource { spec, files } = policy.copied().or(own).ok_or_else(|| {
-            let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
+            let hint = release.unfinished().map_or(String::new(), |hint| format!("; {hint}"));
             Error::policy(format!(
                 "the private record {} is missing, damaged or of another release; name it with --private, or give the policy with --policy{hint}",
-                place.private().display()
+                release.private_place()
             ))
         })?;
         Ok(Against { input, spec, files, private })

@@ -78,8 +78,9 @@ async fn no_plan_of_a_verification_is_ours() {
         let place = Place::beside(&folder.path().join(format!("out{at}/out"))).unwrap();
         let (before, _) = watched();
         release(&run, &input, &source, &place, false).await.unwrap();
-        check_release(&run, &place, None, None).await.unwrap();
-        check_release(&run, &place, Some(&(&input).into()), Some(&source)).await.unwrap();
+        let written = LocalRelease::read(&place, Needed::All, &run.stop).unwrap();
+        check_release(&run, &written, None, None).await.unwrap();
+        check_release(&run, &written, Some(&(&input).into()), Some(&source)).await.unwrap();
         let (plans, ours) = watched();
         assert_eq!(ours, Vec::<String>::new(), "{method}");
         assert!(plans > before + 5, "{method}: {} plans", plans - before);

@@ -145,6 +145,32 @@ impl RemoteAddress {
         Self { kind, root: format!("{scheme}://{host}"), key }
     }
 
+    /// Returns what follows the store, without a `/` at its end.
+    pub(crate) fn key(&self) -> &str {
+        self.key.trim_end_matches('/')
+    }
+
+    /// Returns whether it lies in a folder, or is it.
+    pub(crate) fn is_in(&self, folder: &Self) -> bool {
+        let below = self.key().strip_prefix(folder.key());
+        let is_below = |below: &str| below.is_empty() || below.starts_with('/') || folder.key().is_empty();
+        self.root == folder.root && below.is_some_and(is_below)
+    }
+
+    /// Returns the address of a name in this folder.
+    pub(crate) fn join(&self, name: &str) -> Self {
+        let key = self.key();
+        self.with_key(if key.is_empty() { name.to_owned() } else { format!("{key}/{name}") })
+    }
+
+    /// Returns the folders above, the nearest first, but for the store itself.
+    #[doc(hidden)]
+    pub fn folders_above(&self) -> Vec<Self> {
+        let key = self.key();
+        let ends = key.rmatch_indices('/');
+        ends.map(|(end, _)| self.with_key(key.get(..end).unwrap_or_default().to_owned())).collect()
+    }
+
     /// Returns the address of another object of the store.
     pub(super) fn with_key(&self, key: String) -> Self {
         Self { key, ..self.clone() }

@@ -86,7 +86,7 @@ impl LocalCopy {
         let Address::Remote(address) = object.address() else {
             return Err(Error::internal("store: a file is no object of a store"));
         };
-        let failed = |error: &object_store::Error| of_read(error, address).at(object.place());
+        let failed = |error: &object_store::Error| of_store(error, address).at(object.place());
         let missing = self.missing(range.start..range.end.min(object.bytes()));
         if address.kind == StoreKind::Http && !missing.is_empty() {
             return self.fetch_all(object, address).await;
@@ -133,7 +133,7 @@ impl LocalCopy {
 
     /// Fetches an object in one answer: some web servers know no ranges.
     async fn fetch_all(&self, object: &Object, address: &RemoteAddress) -> Result<()> {
-        let failed = |error: &object_store::Error| of_read(error, address).at(object.place());
+        let failed = |error: &object_store::Error| of_store(error, address).at(object.place());
         let answer = unless_silent(read(object, None)).await;
         let mut answer = answer.map_err(|error| failed(&error))?.into_stream();
         let mut at = 0;
@@ -179,13 +179,4 @@ async fn read(object: &Object, range: Option<GetRange>) -> object_store::Result<
 
 fn changed() -> Error {
     Error::data("it changed since it was listed")
-}
-
-/// Maps an error of [`read`], which may hold ours.
-fn of_read(error: &object_store::Error, address: &RemoteAddress) -> Error {
-    let own = match error {
-        object_store::Error::Generic { source, .. } => source.downcast_ref::<Error>().cloned(),
-        _ => None,
-    };
-    own.unwrap_or_else(|| of_store(error, address))
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
@@ -17,7 +17,7 @@ use crate::progress::CancelToken;
 /// come and go.
 static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 
-fn runtime() -> Result<Handle> {
+pub(super) fn runtime() -> Result<Handle> {
     let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = &*runtime {
         return Ok(known.handle().clone());
@@ -61,6 +61,51 @@ pub(super) async fn unless_silent<T>(
     tokio::time::timeout(SILENCE, part).await.map_err(silent)?
 }
 
+/// How long a request is waited for.
+#[derive(Clone, Copy)]
+pub(crate) enum Until<'a> {
+    /// Until the run is stopped.
+    Stopped(&'a CancelToken),
+    /// This long, also after the run was stopped: what was begun is brought to an end.
+    Passed(Duration),
+}
+
+impl Until<'_> {
+    /// Waits on this thread for a future that makes requests, and drops it when the time is over.
+    ///
+    /// # Errors
+    /// Those of [`wait`], and an error of the store if nothing comes in time.
+    pub(super) fn wait<T: Send + 'static>(
+        self,
+        future: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Result<object_store::Result<T>> {
+        match self {
+            Self::Stopped(stop) => wait(stop, future),
+            Self::Passed(time) => received(future, |passed| {
+                if passed < time { Ok(()) } else { Err(Error::data("the store did not answer in time")) }
+            }),
+        }
+    }
+}
+
+/// Waits for a future; a stopped run waits no longer.
+///
+/// # Errors
+/// [`Error::interrupted`].
+pub(super) async fn unless_stopped<T>(stop: &CancelToken, future: impl Future<Output = T>) -> Result<T> {
+    let mut future = std::pin::pin!(future);
+    loop {
+        match tokio::time::timeout(LOOK, &mut future).await {
+            Ok(value) => return Ok(value),
+            Err(_) => check(stop)?,
+        }
+    }
+}
+
+fn check(stop: &CancelToken) -> Result<()> {
+    stop.check().and_then(|()| stop_of_process().check())
+}
+
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -77,19 +122,30 @@ pub(super) fn wait<T: Send + 'static>(
     stop: &CancelToken,
     future: impl Future<Output = T> + Send + 'static,
 ) -> Result<T> {
-    const LOOK: Duration = Duration::from_millis(50);
+    received(future, |_| check(stop))
+}
+
+/// The time between two looks at what ends a wait.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Waits for a future as long as `goes_on`, which gets the time that has passed, allows it.
+fn received<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+    goes_on: impl Fn(Duration) -> Result<()>,
+) -> Result<T> {
     let (send, receive) = sync_channel(1);
-    let task = runtime()?.spawn(async move {
-        // The run was stopped.
-        let _ = send.send(future.await);
-    });
+    let (task, began) = (
+        runtime()?.spawn(async move {
+            // The wait may have ended.
+            let _ = send.send(future.await);
+        }),
+        Instant::now(),
+    );
     loop {
         match receive.recv_timeout(LOOK) {
             Ok(value) => return Ok(value),
             Err(RecvTimeoutError::Disconnected) => return Err(panicked()),
-            Err(RecvTimeoutError::Timeout) => {
-                stop.check().and_then(|()| stop_of_process().check()).inspect_err(|_| task.abort())?;
-            }
+            Err(RecvTimeoutError::Timeout) => goes_on(began.elapsed()).inspect_err(|_| task.abort())?,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 mod copy;
+pub(crate) mod folder;
 mod io;
 mod local;
 pub(crate) mod object;
@@ -9,6 +10,7 @@ pub(crate) mod objects;
 mod other_tables;
 mod partitions;
 pub(crate) mod pinned;
+mod released;
 mod remote;
 pub mod stores;
 mod words;
@@ -25,6 +27,7 @@ pub use local::{is_hidden, is_partition};
 pub use object::Object;
 pub(crate) use objects::objects_at;
 pub(crate) use partitions::{PartitionColumns, PartitionType};
+pub use released::RECORD;
 pub(crate) use remote::fetch;
 
 /// Does something with the file at a place, or with the copy of an object.

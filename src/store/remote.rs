@@ -11,12 +11,14 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt
 
 use super::address::{Address, RemoteAddress, StoreKind};
 use super::copy::LocalCopy;
+use super::folder::{StoredFolder, Until};
 use super::io::{unless_silent, wait};
 use super::local::has_wildcard;
 use super::object::{Object, Pin, Tag};
 use super::objects::Objects;
 use super::other_tables::Checked;
 use super::partitions::{is_left_by_jobs, markers, shown};
+use super::released::{RECORD, listed_by};
 use super::stores::client;
 use super::words::{is_denied, is_missing, of_store};
 use crate::engine::Context;
@@ -71,6 +73,7 @@ impl Objects for StoredObjects {
         if listed.is_empty() && (denied.is_some() || !root.is_empty()) {
             return Err(denied.unwrap_or_else(nothing));
         }
+        let listed = self.without_unreleased(root, listed, stop).map_err(place)?;
         let known = self.with_marks_above(root, &listed, stop)?;
         Below { address, root, pattern }.kept(listed, known)
     }
@@ -180,6 +183,26 @@ impl StoredObjects {
         Ok(listed)
     }
 
+    /// Returns, where a release lies in a folder, what belongs to it.
+    fn without_unreleased(
+        &self,
+        root: &str,
+        mut listed: Vec<ObjectMeta>,
+        stop: &CancelToken,
+    ) -> Result<Vec<ObjectMeta>> {
+        let folder = self.address.with_key(root.to_owned());
+        let record = folder.join(RECORD);
+        if !listed.iter().any(|object| object.location.as_ref() == record.key) {
+            return Ok(listed);
+        }
+        let text = StoredFolder::open(&folder)?.text(RECORD, false, Until::Stopped(stop))?;
+        if let Some(names) = text.and_then(|text| listed_by(&text.text)) {
+            let keys: BTreeSet<String> = names.iter().map(|name| folder.join(name).key).collect();
+            listed.retain(|object| keys.contains(object.location.as_ref()));
+        }
+        Ok(listed)
+    }
+
     /// Returns the keys that were listed, and some of what lies above, which shows whether all are part of a table of
     /// another format. Where a folder above may not be listed, nothing is known of it.
     fn with_marks_above<'a>(
@@ -256,6 +279,48 @@ impl Below<'_> {
         let folders = key.match_indices('/').map(|(at, _)| &key[..at]);
         let itself = Some(key).filter(|_| !self.address.key.ends_with('/'));
         folders.chain(itself).any(|part| pattern.matches_with(part, options))
+    }
+}
+
+impl RemoteAddress {
+    /// Returns whether a folder of a store has an object of a name; not of a glob or a web server, which have no such folders.
+    ///
+    /// # Errors
+    /// A data error if its store fails.
+    #[doc(hidden)]
+    pub fn holds(&self, name: &str) -> Result<bool> {
+        let has_folders = self.kind != StoreKind::Http && !has_wildcard(&self.key);
+        if has_folders { self.join(name).exists() } else { Ok(false) }
+    }
+
+    /// Returns whether there is an object at the address.
+    ///
+    /// # Errors
+    /// A data error if its store fails.
+    #[doc(hidden)]
+    pub fn exists(&self) -> Result<bool> {
+        let (store, key) = (client(self)?, key_of(self).map_err(|error| error.at(self))?);
+        // Not HEAD, whose failures give no reason. The content is not read.
+        let asked = async move { store.get_opts(&key, GetOptions::default()).await.map(drop) };
+        match wait(&CancelToken::default(), asked)? {
+            Ok(()) => Ok(true),
+            // Who may write need not be allowed to ask.
+            Err(error) if is_missing(&error) || is_denied(&error) => Ok(false),
+            Err(error) => Err(of_store(&error, self).at(self)),
+        }
+    }
+
+    /// Returns whether INPUT at this address, a folder or a glob, reads what lies at another address.
+    pub(crate) fn reaches(&self, other: &Self) -> bool {
+        match self.key.find(['*', '?', '[']).map(|_| Pattern::new(self.key())) {
+            None => other.is_in(self),
+            // It names nothing.
+            Some(Err(_)) => false,
+            Some(Ok(pattern)) => {
+                let below = Below { address: self, root: "", pattern: Some(pattern) };
+                self.root == other.root && below.is_matched(other.key())
+            }
+        }
     }
 }
 

@@ -5,15 +5,18 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use datafusion::prelude::SessionContext;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::client::SpawnedReqwestConnector;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::{ClientConfigKey, ObjectStore, RetryConfig};
 
 use super::address::{RemoteAddress, StoreKind};
+use super::io::runtime;
 use super::words::of_store;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::progress::CancelToken;
 
 /// What is known of stores, for the whole process: functions of SQL and hierarchy files get no run.
@@ -91,10 +94,40 @@ pub(super) fn client(address: &RemoteAddress) -> Result<Arc<dyn ObjectStore>> {
         {
             return Ok(Arc::clone(store));
         }
-        let store = made(address, &stores.options)?;
+        let store = made(address, &stores.options, retry())?;
         stores.clients.insert(address.root.clone(), Arc::clone(&store));
         Ok(store)
     })
+}
+
+/// Returns a client that repeats no request, so that each answer is that of one.
+///
+/// # Errors
+/// As [`client`].
+pub(super) fn client_without_retries(address: &RemoteAddress) -> Result<Arc<dyn ObjectStore>> {
+    with_stores(|stores| match stores.registered.get(&address.root) {
+        Some(store) => Ok(Arc::clone(store)),
+        None => made(address, &stores.options, RetryConfig { max_retries: 0, ..retry() }),
+    })
+}
+
+/// Lets the engine write to the store of an address in a session.
+///
+/// # Errors
+/// A policy error for an address that is only read, or whose key the engine would read as another one; as [`client`].
+pub fn open_for_engine(session: &SessionContext, address: &RemoteAddress) -> Result<()> {
+    let refused = |why: &str| Err(Error::policy(why).coded(ErrorCode::Address));
+    if address.kind == StoreKind::Http {
+        return refused(
+            "is on a web server, which is only read; name an address of s3, az, abfss or gs, or a path",
+        );
+    }
+    if address.key.contains(['%', '?', '#', '*', '[']) {
+        return refused("expected none of `%`, `?`, `#`, `*` and `[` in the key");
+    }
+    let url = url::Url::parse(&format!("{}/", address.root)).map_err(|_| Error::internal("store: no URL"))?;
+    session.register_object_store(&url, client(address)?);
+    Ok(())
 }
 
 /// How often, and how long at most, a request is repeated.
@@ -135,10 +168,16 @@ fn configured<Key: FromStr, Builder>(
     known.fold(builder, |builder, (key, value)| set(builder, key, value))
 }
 
-fn made(address: &RemoteAddress, options: &[(String, String)]) -> Result<Arc<dyn ObjectStore>> {
+fn made(
+    address: &RemoteAddress,
+    options: &[(String, String)],
+    retry: RetryConfig,
+) -> Result<Arc<dyn ObjectStore>> {
     let refused = |error: object_store::Error| of_store(&error, address).at(address);
     let url = format!("{}/", address.root);
     let bucket = address.root.split_once("://").map_or("", |(_, host)| host);
+    // A connection belongs to the runtime that opened it, and those of callers, such as the engine's, come and go.
+    let connector = SpawnedReqwestConnector::new(runtime()?);
     Ok(match address.kind {
         StoreKind::S3 => {
             let builder =
@@ -153,7 +192,8 @@ fn made(address: &RemoteAddress, options: &[(String, String)]) -> Result<Arc<dyn
             ])?;
             // A release is published by a conditional put, whatever the environment says.
             let builder = builder.with_conditional_put(S3ConditionalPut::ETagMatch);
-            Arc::new(builder.with_bucket_name(bucket).with_retry(retry()).build().map_err(refused)?)
+            let builder = builder.with_http_connector(connector).with_retry(retry);
+            Arc::new(builder.with_bucket_name(bucket).build().map_err(refused)?)
         }
         StoreKind::Azure => {
             let builder = configured(MicrosoftAzureBuilder::from_env(), options, |b, key, value| {
@@ -165,12 +205,14 @@ fn made(address: &RemoteAddress, options: &[(String, String)]) -> Result<Arc<dyn
                 ("AZURE_STORAGE_ACCOUNT_NAME", value(AzureConfigKey::AccountName)),
                 ("AZURE_STORAGE_ACCOUNT_KEY", value(AzureConfigKey::AccessKey)),
             ])?;
-            Arc::new(builder.with_url(url).with_retry(retry()).build().map_err(refused)?)
+            let builder = builder.with_http_connector(connector).with_retry(retry);
+            Arc::new(builder.with_url(url).build().map_err(refused)?)
         }
         StoreKind::Google => {
             let builder = GoogleCloudStorageBuilder::from_env();
             let builder = configured(builder, options, |b, key, value| b.with_config(key, value));
-            Arc::new(builder.with_bucket_name(bucket).with_retry(retry()).build().map_err(refused)?)
+            let builder = builder.with_http_connector(connector).with_retry(retry);
+            Arc::new(builder.with_bucket_name(bucket).build().map_err(refused)?)
         }
         StoreKind::Http => {
             // The address says whether it is encrypted. A whole file is one answer.
@@ -178,7 +220,7 @@ fn made(address: &RemoteAddress, options: &[(String, String)]) -> Result<Arc<dyn
                 .with_config(ClientConfigKey::AllowHttp, "true")
                 .with_config(ClientConfigKey::Timeout, "1 day");
             let builder = configured(builder, options, |b, key, value| b.with_config(key, value));
-            Arc::new(builder.with_url(url).with_retry(retry()).build().map_err(refused)?)
+            Arc::new(builder.with_url(url).with_retry(retry).build().map_err(refused)?)
         }
         StoreKind::Registered => {
             return Err(Error::internal("store: a store that was registered is not known"));

@@ -80,12 +80,7 @@ enum Cause {
 
 impl Cause {
     fn of(error: &StoreError) -> Self {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(inner) = source {
-            text += &inner.to_string();
-            source = inner.source();
-        }
+        let text = text_of(error);
         let told = CAUSES.iter().find(|(words, _)| words.iter().any(|word| text.contains(word)));
         let told = told.map(|(_, cause)| *cause);
         match error {
@@ -103,6 +98,17 @@ impl Cause {
     }
 }
 
+/// Returns the text of an error and of those that caused it.
+fn text_of(error: &StoreError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text += &inner.to_string();
+        source = inner.source();
+    }
+    text
+}
+
 /// Words of an error of the network.
 const UNREACHABLE: [&str; 5] = ["error sending request", "connect", "timed out", "timeout", "HTTP error"];
 
@@ -118,8 +124,14 @@ fn variables(kind: StoreKind) -> &'static str {
     }
 }
 
-/// Maps an error of a store to ours, without its text, which holds requests and keys. The place is not added.
+/// Maps an error of a store to ours, without its text, which holds requests and keys; returns ours if it holds one. The place
+/// is not added.
 pub(super) fn of_store(error: &StoreError, at: &RemoteAddress) -> Error {
+    if let StoreError::Generic { source, .. } = error
+        && let Some(own) = source.downcast_ref::<Error>()
+    {
+        return own.clone();
+    }
     let cause = Cause::of(error);
     let variables = variables(at.kind);
     let why = match cause {
@@ -150,6 +162,24 @@ pub(super) fn of_store(error: &StoreError, at: &RemoteAddress) -> Error {
     match cause {
         Cause::NoBucket | Cause::Missing => error.coded(ErrorCode::NotFound),
         _ => error,
+    }
+}
+
+/// Returns whether a store has said that it did not do what a request asked for. An error of the network or of the server says
+/// nothing, and a condition that is not met may be so because of an earlier request of one's own.
+pub(super) fn is_certainly_not_done(error: &StoreError) -> bool {
+    match Cause::of(error) {
+        Cause::NoBucket
+        | Cause::Expired
+        | Cause::Clock
+        | Cause::Region
+        | Cause::Wrong
+        | Cause::NoCredentials
+        | Cause::Denied
+        | Cause::PlainHttp
+        | Cause::NotSupported => true,
+        Cause::Other => text_of(error).contains("status code: 4"),
+        Cause::Busy | Cause::Missing | Cause::Changed | Cause::Unreachable => false,
     }
 }
 

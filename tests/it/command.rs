@@ -51,7 +51,7 @@ pub(crate) fn without_progress(text: &str) -> String {
 }
 
 impl Ran {
-    fn new(output: Output) -> Self {
+    pub(crate) fn new(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let ran = Self {
             code: output.status.code().unwrap_or(-1),

@@ -469,7 +469,6 @@ fn copies_damage_no_release() {
         ("inside/x.parquet", 2, "is inside a release"),
         ("inside", 2, "is inside a release"),
         ("x.csv/x.parquet", 2, "the folder x.csv cannot be used: it is a file"),
-        ("s3://bucket/x.parquet", 2, "COPY TO: s3://bucket/x.parquet is an address"),
     ] {
         ask(&place, "", &format!("COPY (SELECT 1 AS x) TO '{to}' STORED AS PARQUET")).exit(code).says(why);
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 use std::fs;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,22 +15,23 @@ use crate::formats::{POLICY, json_lines, people};
 use crate::s3_server::{ACCESS_KEY, Fault, Request, S3Server, Store};
 
 /// A folder with a policy, and a store with a bucket `lake`.
-struct Lake {
-    place: Place,
-    server: S3Server,
+pub(crate) struct Lake {
+    pub(crate) place: Place,
+    pub(crate) server: S3Server,
 }
 
 impl Lake {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (place, server) = (Place::new(), S3Server::start());
         server.add_bucket("lake");
+        fs::create_dir(place.path("tmp")).unwrap();
         place.write("p.toml", POLICY);
         place.parquet("in.parquet", &people());
         Self { place, server }
     }
 
     /// The store with the people in a folder of two objects.
-    fn with_people() -> Self {
+    pub(crate) fn with_people() -> Self {
         let lake = Self::new();
         let rows = people();
         for (at, key) in ["in/a.parquet", "in/b.parquet"].into_iter().enumerate() {
@@ -44,20 +46,30 @@ impl Lake {
     }
 
     /// Runs `kanon` with the store in its environment; no output may hold the secret.
-    fn run(&self, line: &str) -> Ran {
+    pub(crate) fn run(&self, line: &str) -> Ran {
         self.run_with(line, &[])
     }
 
     fn run_with(&self, line: &str, variables: &[(&str, &str)]) -> Ran {
-        let mut all = self.server.environment();
-        all.push(("NO_PROXY", "127.0.0.1".to_owned()));
-        let mut all: Vec<(&str, &str)> = all.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        all.extend(variables);
-        let ran = self.place.run_with(line, &all);
+        let ran = Ran::new(self.command(line, variables).output().unwrap());
         for secret in ["test-secret", ACCESS_KEY] {
             assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{ran:?}");
         }
         ran
+    }
+
+    /// `kanon` with the store in its environment, and its own folder for temporary files.
+    fn command(&self, line: &str, variables: &[(&str, &str)]) -> Command {
+        let mut command = self.place.command(line);
+        command.envs(self.server.environment()).env("NO_PROXY", "127.0.0.1");
+        command.env("TMPDIR", self.place.path("tmp")).envs(variables.iter().copied());
+        command
+    }
+
+    /// Starts `kanon`, as [`run`](Self::run) runs it.
+    pub(crate) fn start(&self, line: &str, variables: &[(&str, &str)]) -> Child {
+        let mut command = self.command(line, variables);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// The number of the first request for bytes of an object that a command makes.
@@ -299,12 +311,14 @@ fn errors_of_stores_are_told_in_words() {
     lake.server.expire_credentials_after(read);
     release("s3://lake/in", &[]).exit(3).says("the credentials have expired").says("s3://lake/in");
     let lake = Lake::with_people();
+    lake.run("check s3://lake/in --quasi age --k 1").exit(0);
+    let list = lake.server.requests().iter().position(|request| request.query.contains_key("list-type"));
     for (fault, part) in [
         (Fault::Status(403, "AccessDenied"), "the store denies access"),
         (Fault::Status(301, "PermanentRedirect"), "another region"),
         (Fault::Status(403, "RequestTimeTooSkewed"), "the clock"),
     ] {
-        lake.server.fault(1, fault);
+        lake.server.fault(list.unwrap(), fault);
         lake.run("check s3://lake/in --quasi age --k 1").exit(3).says(part).says("s3://lake/in");
     }
     lake.run("check s3://key:test-secret@lake/in --quasi age --k 1").exit(2).says("no key or password");
@@ -372,7 +386,7 @@ fn a_policy_and_its_files_may_lie_in_a_store() {
     check("far.toml").exit(3).says("hierarchy file s3://lake/policies/levels/age.csv: no such object");
     lake.run("release s3://lake/in --policy p.toml --to s3://lake/out")
         .exit(2)
-        .says("s3://lake/out is an address");
+        .says("needs a place for its private record");
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn de_capitani_di_vimercati_2023_patients_released() {
         assert_eq!((k.model.as_str(), k.required, k.reached), ("k_anonymity", 3.0, Some(3.0)));
 
         // What lies there: data files as the record says, and the record.
-        let mut names: Vec<String> = std::fs::read_dir(out.out())
+        let mut names: Vec<String> = std::fs::read_dir(out.out().local().unwrap())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -242,7 +242,7 @@ fn de_capitani_di_vimercati_2023_patients_released() {
 
         let mut rows: Vec<Vec<String>> = Vec::new();
         for file in released.public.files() {
-            let file = std::fs::File::open(out.out().join(&file.name)).unwrap();
+            let file = std::fs::File::open(out.out().local().unwrap().join(&file.name)).unwrap();
             let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
             let columns: Vec<(&str, Option<&str>)> = reader
                 .schema()

@@ -34,7 +34,7 @@ use datafusion_kanon::internals::policy::{Folder, PolicySpec};
 use datafusion_kanon::internals::progress::{CancelToken, Phase, Progress};
 use datafusion_kanon::internals::release::publish::record::{PrivateRecord, PublicRecord};
 use datafusion_kanon::internals::release::{
-    Place, Released, anonymize, check_release, release, release_again,
+    LocalRelease, Needed, Place, Released, anonymize, check_release, release, release_again,
 };
 use futures::StreamExt;
 use serde_json::{Value, to_value};
@@ -108,6 +108,10 @@ async fn released(run: &Run, input: impl Into<Source>, out: &Path) -> Result<Rel
     release(run, input, &source, &Place::beside(out).unwrap(), false).await
 }
 
+fn read(place: &Place) -> LocalRelease {
+    LocalRelease::read(place, Needed::All, &CancelToken::default()).unwrap()
+}
+
 /// The rows of a release.
 fn rows_of(out: &Path, public: &PublicRecord) -> RecordBatch {
     let batches = public.files().flat_map(|file| {
@@ -147,15 +151,15 @@ async fn a_table_is_released_as_its_file_is() {
         assert!(named == of_table.private, "{name}: the private record holds other facts");
 
         let at = Place::beside(&out).unwrap();
-        let alone = check_release(&run, &at, None, None).await.unwrap();
+        let alone = check_release(&run, &read(&at), None, None).await.unwrap();
         assert!(!alone.with_input);
         for input in
             [&source, &(&file).into(), &Input::find(place("in.csv").to_str().unwrap()).unwrap().into()]
         {
-            assert!(check_release(&run, &at, Some(input), None).await.unwrap().with_input);
+            assert!(check_release(&run, &read(&at), Some(input), None).await.unwrap().with_input);
         }
         let other = Source::table(name, table(&people(0..199)));
-        let refused = check_release(&run, &at, Some(&other), None).await.unwrap_err();
+        let refused = check_release(&run, &read(&at), Some(&other), None).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unmet);
 
         let again = Place::beside(&place(&format!("again_{name}"))).unwrap();
@@ -446,7 +450,7 @@ fn futures_are_sent_and_need_one_thread() {
         assert_eq!(risk(&run, &loaded).await.unwrap().rows, 200);
         assert_eq!(search(&run, &loaded, 1).await.unwrap().best.len(), 1);
         let released = release(&run, &source, &policy, &place, false).await.unwrap();
-        let checked = check_release(&run, &place, Some(&source), None).await.unwrap();
+        let checked = check_release(&run, &read(&place), Some(&source), None).await.unwrap();
         assert_eq!(checked.public.to_json().unwrap(), released.public.to_json().unwrap());
         let again = Place::beside(&out.with_file_name("again")).unwrap();
         release_again(&run, &source, &released.private, None, &again, false).await.unwrap();

@@ -13,7 +13,7 @@ use super::Done;
 use super::numbers::integer;
 use datafusion_kanon::internals::answer::Answer;
 use datafusion_kanon::internals::plural::{plural, rows};
-use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::release::publish::folder_place::check_outside_releases;
 use datafusion_kanon::internals::render::Document;
 use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::{Error, Phase, Result, Run};

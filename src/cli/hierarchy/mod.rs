@@ -18,7 +18,7 @@ use datafusion_kanon::internals::generalize::hierarchy::is_table;
 use datafusion_kanon::internals::input::column_values::ColumnRule;
 use datafusion_kanon::internals::input::hierarchy_files::HierarchyFiles;
 use datafusion_kanon::internals::policy::HierarchySpec;
-use datafusion_kanon::internals::release::publish::place::check_outside_releases;
+use datafusion_kanon::internals::release::publish::folder_place::check_outside_releases;
 use datafusion_kanon::internals::store::local_path;
 use datafusion_kanon::{CsvOptions, Error, ErrorCode, Input, PolicySpec, Result, Run};
 

@@ -395,7 +395,7 @@ async fn start(session: &SessionContext, plan: LogicalPlan, reads: Reads, doing:
             return external::create(session, *table).await.map(Started::Done);
         }
         (_, LogicalPlan::Copy(copy)) => {
-            copy::check_output(&copy.output_url)?;
+            copy::open_output(session, &copy.output_url)?;
             session.execute_logical_plan(LogicalPlan::Copy(copy)).await.opening()?
         }
         (Reads::Nothing, plan) => session.execute_logical_plan(plan).await.asking()?,

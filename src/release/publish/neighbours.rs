@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::policy::PolicySpec;
-use crate::release::publish::place::{Place, RecordHead};
+use crate::release::publish::folder_place::{FolderPlace, RecordHead};
+use crate::release::publish::out_folder::{is_folder, is_release};
 use crate::release::publish::record::{PublicRecord, is_private};
-use crate::release::publish::target::{is_folder, is_release};
 use crate::role::Role;
 use crate::store::is_partition;
 
@@ -17,7 +17,7 @@ const MOST_FOLDERS: usize = 10_000;
 
 /// Returns what a publisher should know about other releases near `place`, as the rest of the sentence
 /// "the release is published, but ..."; `public` is the new one.
-pub(crate) fn warnings(place: &Place, public: &PublicRecord) -> Vec<String> {
+pub(crate) fn warnings(place: &FolderPlace, public: &PublicRecord) -> Vec<String> {
     let Ok(place) = place.absolute() else { return Vec::new() };
     let root = place.out().ancestors().skip(1).find(|folder| !is_partition(folder));
     let mut releases = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn warnings(place: &Place, public: &PublicRecord) -> Vec<String> {
 /// Returns a release, or a private record without one, of the quasi-identifiers `quasi` or of some of them
 /// and no others.
 fn with_the_same_columns(
-    place: &Place,
+    place: &FolderPlace,
     releases: &[PathBuf],
     quasi: &BTreeSet<String>,
     digest: &str,

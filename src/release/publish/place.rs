@@ -1,110 +1,112 @@
-//! The place of a release: its folder OUT, and the file of its private record.
+//! The place of a release: OUT, and where its private record is kept.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::Deserialize;
+use crate::error::{Error, Result};
+use crate::input::Source;
+use crate::progress::CancelToken;
+use crate::release::publish::folder_place::FolderPlace;
+use crate::release::publish::out_folder::absolute;
+use crate::release::publish::private_file::PrivateFile;
+use crate::release::publish::record::{PRIVATE_END, PrivateRecord, PublicRecord};
+use crate::release::publish::staging::Staging;
+use crate::release::publish::store_target::StoreTarget;
+use crate::release::publish::target::Target;
+use crate::store::Address;
 
-use crate::engine::Context;
-use crate::error::{Error, ErrorCode, Result};
-use crate::input::Input;
-use crate::release::publish::entry_kind::kind_of;
-use crate::release::publish::record::{PRIVATE_END, PrivateRecord, PublicRecord, RECORD, name_of};
-use crate::release::publish::target::{AtOut, absolute, check_replaceable, is_absent, reads};
-
-/// Where a release is published, and where its private record is kept.
+/// Where a release is published, and where its private record is kept: folders of this machine or of stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    out: PathBuf,
-    private: PathBuf,
+    out: Address,
+    /// On this machine, always there.
+    private: Option<Address>,
     is_apart: bool,
 }
 
-/// Returns whether a folder, or one above it, is a release.
-pub fn is_of_release(folder: &Path) -> bool {
-    folder.ancestors().any(|folder| folder.join(RECORD).is_file())
-}
-
-/// Checks that a file that a user names is not written into the folder of a release.
-///
-/// # Errors
-/// A policy error if it would be.
-pub fn check_outside_releases(file: &Path) -> Result<()> {
-    // A path that cannot be made absolute cannot be written either.
-    if !absolute("", file).is_ok_and(|file| file.parent().is_some_and(is_of_release)) {
-        return Ok(());
-    }
-    Err(Error::policy(
-        "is inside a release, which is published and would no longer verify; choose another place",
-    ))
-}
-
 impl Place {
-    /// Returns the place of a release in the folder `out`, with `NAME.private.json` beside it.
+    /// Returns the place of a release in the folder `out` of this machine, with `NAME.private.json` beside it.
     ///
     /// # Errors
     /// A policy error if `out` has no name.
     pub fn beside(out: &Path) -> Result<Self> {
-        let private = out.with_file_name(private_name(out)?);
-        Ok(Self { out: out.to_path_buf(), private, is_apart: false })
+        FolderPlace::beside(out).map(Self::of_folder)
     }
 
-    /// Returns the place of a release in the folder `out`, with its private record in `private`: a
+    /// Returns the place of a release in the folder `out` of this machine, with its private record in `private`: a
     /// file where that ends in `.json` and is no folder, otherwise `NAME.private.json` in the folder
     /// `private`. Neither needs to exist.
     ///
     /// # Errors
     /// A policy error if `out` has no name, or if `private` is not UTF-8.
     pub fn apart(out: &Path, private: &Path) -> Result<Self> {
-        if private.to_str().is_none() {
-            return Err(Error::policy(format!("--private {}: expected a path in UTF-8", private.display())));
-        }
-        let is_file = private.extension().is_some_and(|end| end == "json") && !private.is_dir();
-        let private = if is_file { private.to_path_buf() } else { private.join(private_name(out)?) };
-        Ok(Self::with_file(out, private))
+        FolderPlace::apart(out, private).map(Self::of_folder)
     }
 
-    /// Returns the place of a release in the folder `out` whose private record is the file `private`.
-    pub(crate) fn with_file(out: &Path, private: PathBuf) -> Self {
-        Self { out: out.to_path_buf(), private, is_apart: true }
+    /// Returns the place of a release at `out`, a path or the address of a folder of a store (`s3://lake/safe`), with its
+    /// private record in `private`, as in [`apart`](Self::apart). Beside a release on this machine it may be left out, and
+    /// where a release in a store is only read.
+    ///
+    /// # Errors
+    /// A policy error if an address is malformed or names no folder, if the private record would be in the release, or if that
+    /// of a release on this machine would be in a store.
+    pub fn at(out: &str, private: Option<&str>) -> Result<Self> {
+        Self::of(Address::parse(out)?, private.map(Address::parse).transpose()?)
+    }
+
+    /// Returns the place of a release at `out`, as [`at`](Self::at) does.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    #[doc(hidden)]
+    pub fn of(out: Address, private: Option<Address>) -> Result<Self> {
+        let address = match (&out, &private) {
+            (Address::Local(out), None) => return Self::beside(out),
+            (Address::Local(out), Some(Address::Local(private))) => return Self::apart(out, private),
+            (Address::Local(_), Some(private @ Address::Remote(_))) => {
+                let why = "is an address, but the release is on this machine, and so is its private record; give a path";
+                return Err(Error::policy(why).at(format!("--private {private}")));
+            }
+            (Address::Remote(address), _) => address,
+        };
+        let Some(name) = address.key().rsplit('/').next().filter(|name| !name.is_empty()) else {
+            let why = "expected a folder of the store, such as s3://lake/safe";
+            return Err(Error::policy(why).at(format!("--to {out}")));
+        };
+        let private = match private {
+            Some(Address::Local(path)) => FolderPlace::apart(Path::new(name), &path)
+                .map(|place| Address::Local(place.private().to_path_buf())),
+            Some(Address::Remote(there)) if there.is_in(address) => {
+                let why = "is inside the release; a private record holds raw facts, so keep it elsewhere";
+                Err(Error::policy(why).at(format!("--private {there}")))
+            }
+            Some(Address::Remote(there)) if there.key().ends_with(".json") => Ok(Address::Remote(there)),
+            Some(Address::Remote(there)) => Ok(Address::Remote(there.join(&format!("{name}{PRIVATE_END}")))),
+            None => return Ok(Self { out, private: None, is_apart: true }),
+        };
+        Ok(Self { private: Some(private?), out, is_apart: true })
+    }
+
+    fn of_folder(place: FolderPlace) -> Self {
+        Self {
+            out: Address::Local(place.out().to_path_buf()),
+            private: Some(Address::Local(place.private().to_path_buf())),
+            is_apart: place.is_apart(),
+        }
     }
 
     /// Returns the folder of the release.
-    pub fn out(&self) -> &Path {
+    pub fn out(&self) -> &Address {
         &self.out
     }
 
-    /// Returns the file of the private record.
-    pub fn private(&self) -> &Path {
-        &self.private
+    /// Returns the file of the private record. Where a release in a store is only read, it may be unknown.
+    pub fn private(&self) -> Option<&Address> {
+        self.private.as_ref()
     }
 
     /// Returns whether the private record was given a place of its own.
     pub fn is_apart(&self) -> bool {
         self.is_apart
-    }
-
-    /// Returns the same place with absolute paths. Folders above need not exist yet.
-    ///
-    /// # Errors
-    /// A policy error if the nearest existing folder above cannot be used, if the release would be in another one, or if
-    /// the private record would be in a release.
-    pub fn absolute(&self) -> Result<Self> {
-        let out = absolute("--to", &self.out)?;
-        if out.parent().is_some_and(is_of_release) {
-            let why = "is inside another release, which would no longer verify; choose another place";
-            return Err(Error::policy(why).at(format!("--to {}", self.out.display())));
-        }
-        if !self.is_apart {
-            return Self::beside(&out);
-        }
-        let private = absolute("--private", &self.private)?;
-        if private.starts_with(&out) || private.parent().is_some_and(is_of_release) {
-            let why = if private.starts_with(&out) { "the release" } else { "another release" };
-            let why = format!("is inside {why}; a private record holds raw facts, so keep it elsewhere");
-            return Err(Error::policy(why).at(format!("--private {}", self.private.display())));
-        }
-        Ok(Self::with_file(&out, private))
     }
 
     /// Reads the private record if it belongs to `public`; `None` if there is none, or if it belongs to
@@ -113,89 +115,62 @@ impl Place {
     /// # Errors
     /// A data error if it cannot be read.
     pub fn private_record(&self, public: &PublicRecord) -> Result<Option<PrivateRecord>> {
-        let record = PrivateRecord::read(&self.private)?;
-        Ok(record.filter(|record| record.release == public.digest))
-    }
-
-    /// Checks that the next run with this input would not read the private record.
-    ///
-    /// # Errors
-    /// A policy error if it would.
-    pub(crate) fn check_not_read(&self, input: &Input) -> Result<()> {
-        if !reads(input, &self.private) {
-            return Ok(());
+        if let Some(place) = self.in_folder() {
+            return place.private_record(public);
         }
-        Err(Error::policy(format!(
-            "the private record would be {}, which the next run with this input would read; choose another place with --private",
-            self.private.display()
-        )))
+        let Some(private) = &self.private else { return Ok(None) };
+        let Some(found) = PrivateFile::at(private)?.of_release(&public.digest)? else { return Ok(None) };
+        Ok(found.text()?.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
-    /// Checks that a release and its private record may appear here. Returns the state of OUT.
+    /// Returns the same place with absolute paths.
     ///
     /// # Errors
-    /// A policy error that says what is in the way.
-    pub(crate) fn check_free(&self, overwrite: bool) -> Result<AtOut> {
-        let out = self.out();
-        let found = if is_absent(out) { AtOut::Nothing } else { check_replaceable(out, out, overwrite)? };
-        let replaced = (found == AtOut::Release).then(|| out.to_path_buf());
-        self.check_private(replaced.as_slice())?;
-        Ok(found)
-    }
-
-    /// Checks that the private record may get its name: nothing has it, or the record of a release in
-    /// one of the folders `replaced`.
-    ///
-    /// # Errors
-    /// A policy error that says what is in the way.
-    pub(crate) fn check_private(&self, replaced: &[PathBuf]) -> Result<()> {
-        if is_absent(&self.private) {
-            return Ok(());
+    /// A policy error if a folder above cannot be used, or if the place is in another release.
+    #[doc(hidden)]
+    pub fn absolute(&self) -> Result<Self> {
+        if let Some(place) = self.in_folder() {
+            return place.absolute().map(Self::of_folder);
         }
-        let private = self.private.display();
-        let place = format!("private record {private}");
-        let facts = fs::symlink_metadata(&self.private).context(&place)?;
-        let why = if !facts.is_file() {
-            format!("{} has this name; move it away", kind_of(facts.file_type()))
-        } else if replaced.iter().any(|out| belongs(&self.private, out)) {
-            return Ok(());
-        } else if RecordHead::read(&self.private).is_some() {
-            let why = "exists, and belongs to another release, whose later checks and --recoding need it; move it away, or choose \
-                       another place with --private";
-            return Err(Error::policy(why).coded(ErrorCode::Exists).at(place));
-        } else {
-            "a file of this name exists and is no private record; move it away, or choose another place with --private".to_owned()
-        };
-        Err(Error::policy(why).at(place))
+        let private = self.private.as_ref().map(|private| match private {
+            Address::Local(path) => absolute("--private", path).map(Address::Local),
+            Address::Remote(_) => Ok(private.clone()),
+        });
+        Ok(Self { private: private.transpose()?, ..self.clone() })
+    }
+
+    /// Returns the place of a release on this machine.
+    pub(crate) fn in_folder(&self) -> Option<FolderPlace> {
+        match (&self.out, &self.private) {
+            (Address::Local(out), Some(Address::Local(private))) if self.is_apart => {
+                Some(FolderPlace::with_file(out, private.clone()))
+            }
+            (Address::Local(out), _) => FolderPlace::beside(out).ok(),
+            _ => None,
+        }
+    }
+
+    /// Claims the place for a run.
+    ///
+    /// # Errors
+    /// A policy error if the release or its private record would be in the input or in another release, or would replace what it
+    /// may not; a data error if another run works there or the store fails.
+    pub(in crate::release) fn claim(
+        &self,
+        overwrite: bool,
+        input: &Source,
+        stop: &CancelToken,
+    ) -> Result<Box<dyn Target>> {
+        match (&self.out, self.in_folder()) {
+            (_, Some(place)) => Ok(Box::new(Staging::begin(&place, overwrite, input)?)),
+            (Address::Remote(out), _) => {
+                let why = "a release in a store needs a place for its private record, which holds raw facts: give a path, or an \
+                           address outside of the release, with --private or `[output] private`";
+                let private = self.private.as_ref();
+                let private = private.ok_or_else(|| Error::policy(why).at(format!("--to {out}")))?;
+                Ok(Box::new(StoreTarget::begin(out, private, overwrite, input, stop)?))
+            }
+            (Address::Local(_), None) => Err(Error::internal("place: a folder without a name")),
+        }
     }
 }
-
-/// The fields of a private record that every version writes.
-#[derive(Deserialize)]
-pub(crate) struct RecordHead {
-    pub(crate) release: String,
-    #[serde(default)]
-    pub(crate) policy: String,
-}
-
-impl RecordHead {
-    /// Reads a private record; `None` if the path is no plain file or the file is none.
-    pub(crate) fn read(private: &Path) -> Option<Self> {
-        let file = private.is_file().then(|| fs::File::open(private).ok()).flatten()?;
-        serde_json::from_reader(std::io::BufReader::new(file)).ok()
-    }
-}
-
-/// Returns whether a plain file is the private record of the release in the folder `out`.
-pub(crate) fn belongs(private: &Path, out: &Path) -> bool {
-    let record = RecordHead::read(private);
-    record.is_some_and(|record| PublicRecord::read(out).is_ok_and(|public| public.digest == record.release))
-}
-
-fn private_name(out: &Path) -> Result<String> {
-    Ok(format!("{}{PRIVATE_END}", name_of(out)?))
-}
-
-#[cfg(test)]
-#[path = "place_tests.rs"]
-mod tests;

@@ -27,6 +27,7 @@ pub use crate::release::publish::statement::{LeftOut, Statement};
 use crate::release::publish::write::Part;
 use crate::render::plain_number;
 use crate::role::Role;
+pub use crate::store::RECORD;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
@@ -34,11 +35,8 @@ use crate::verify::homogeneous::Homogeneous;
 /// published one, cannot be verified any more; from 2 on, every version verifies earlier formats.
 pub const FORMAT: u32 = 2;
 
-/// The name of the public record in a release.
-pub const RECORD: &str = "_kanon.json";
-
 /// The end of the name of a private record.
-pub(crate) const PRIVATE_END: &str = ".private.json";
+pub const PRIVATE_END: &str = ".private.json";
 
 /// Returns whether a file is a private record by its name.
 pub fn is_private(path: &Path) -> bool {
@@ -290,18 +288,24 @@ impl PublicRecord {
             let is_missing = e.kind() == std::io::ErrorKind::NotFound;
             if is_missing { Error::data(why).coded(ErrorCode::NotFound) } else { Error::data(why) }
         })?;
-        let edited =
-            || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));
-        let format = serde_json::from_str::<Format>(&text).map_err(|_| edited())?.format;
+        Self::parse(&text, &path.display())
+    }
+
+    /// Reads and checks the text of a record at a place.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn parse(text: &str, place: &dyn std::fmt::Display) -> Result<Self> {
+        let edited = || Error::unmet(format!("verification refused: {place} was edited or damaged"));
+        let format = serde_json::from_str::<Format>(text).map_err(|_| edited())?.format;
         if format != FORMAT {
             let advice =
                 if format > FORMAT { "use the version that wrote it" } else { "release the data again" };
             return Err(Error::data(format!(
-                "{}: the record has format {format}, and this version reads format {FORMAT}; {advice}",
-                path.display()
+                "{place}: the record has format {format}, and this version reads format {FORMAT}; {advice}"
             )));
         }
-        let record: Self = serde_json::from_str(&text).map_err(|_| edited())?;
+        let record: Self = serde_json::from_str(text).map_err(|_| edited())?;
         // Compares the text itself, so that not even white space can carry information.
         if record.expected_digest()? != record.digest || record.to_json()? != text {
             return Err(edited());
@@ -312,8 +316,7 @@ impl PublicRecord {
         let folders: Vec<Option<&str>> = record.tables.iter().map(|table| table.folder.as_deref()).collect();
         if folders != record.recoding.folders() || !are_unique || !quasi.eq(record.recoding.columns()) {
             return Err(Error::unmet(format!(
-                "verification refused: {} does not list the tables of its recoding, with distinct columns, and what each quasi-identifier shows",
-                path.display()
+                "verification refused: {place} does not list the tables of its recoding, with distinct columns, and what each quasi-identifier shows"
             )));
         }
         Ok(record)

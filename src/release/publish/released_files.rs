@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::record::{FileRecord, TableRecord};
+use super::record::{FOLDERS, FileRecord, TableRecord};
 use super::write::{self, Part, Table, write_table};
 use super::{digest, disk};
 use crate::class::Budget;
@@ -18,6 +18,35 @@ use crate::release::check_files::{check_files, read_parts};
 use crate::release::kind::{Extent, TablePlan, TableRows};
 use crate::release::sink::Sink;
 use crate::verify::noise::NoiseKey;
+
+/// Returns the name of a file of a table in a folder of this machine.
+pub(crate) fn name_of_number(number: usize) -> String {
+    format!("part-{number:05}.parquet")
+}
+
+/// How many digits of a SHA-256 such a name has.
+const DIGITS: usize = 8;
+
+/// Returns the name of a file of a table in a store, where no release may write over the files of another one.
+pub(crate) fn name_of_content(number: usize, sha256: &str) -> String {
+    format!("part-{number:05}-{}.parquet", sha256.get(..DIGITS).unwrap_or(sha256))
+}
+
+/// Returns whether an object below the folder of a release has a name as [`name_of_content`] gives it.
+pub(crate) fn is_of_content(name: &str) -> bool {
+    let name = match name.split_once('/') {
+        Some((folder, name)) if FOLDERS.contains(&folder) => name,
+        _ => name,
+    };
+    let parts = name.strip_prefix("part-").and_then(|name| name.strip_suffix(".parquet"));
+    parts.and_then(|parts| parts.split_once('-')).is_some_and(|(number, digits)| {
+        let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        number.len() >= 5
+            && number.chars().all(|c| c.is_ascii_digit())
+            && digits.len() == DIGITS
+            && digits.chars().all(is_digit)
+    })
+}
 
 /// The files of a release.
 pub(in crate::release) struct ReleasedFiles {

@@ -33,26 +33,27 @@
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::input::Source;
+use crate::progress::CancelToken;
 use crate::release::publish::disk;
 pub use crate::release::publish::disk::private_file;
-use crate::release::publish::place::{Place, belongs};
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
-use crate::release::publish::target::{
+use crate::release::publish::folder_place::{FolderPlace, belongs};
+use crate::release::publish::out_folder::{
     AtOut, Parents, check_apart, check_replaceable, is_absent, is_empty_folder, is_folder, is_release,
     no_release,
 };
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
+use crate::release::publish::target::Target;
 use crate::release::publish::work_folder::WorkFolder;
 
 /// The work directory of one run. Dropping it removes the directory with everything that kanon made
 /// in it.
 #[derive(Debug)]
-pub struct Staging {
-    place: Place,
+pub(crate) struct Staging {
+    place: FolderPlace,
     overwrite: bool,
     work: WorkFolder,
     /// Whether the work directory stays: it holds a part of OUT's release, or could not be removed.
@@ -81,7 +82,7 @@ impl Staging {
     /// # Errors
     /// A policy error if OUT or the private record exists and may not be replaced, or if the work
     /// directory is not kanon's; a data error if another run works on OUT.
-    pub fn begin(place: &Place, overwrite: bool, input: &Source) -> Result<Self> {
+    pub(crate) fn begin(place: &FolderPlace, overwrite: bool, input: &Source) -> Result<Self> {
         let place = place.absolute()?;
         if let Source::Files(input) = input {
             check_apart(place.out(), input)?;
@@ -101,31 +102,8 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Returns the folder of the staged release.
-    pub fn release(&self) -> PathBuf {
-        self.work.release()
-    }
-
-    /// Returns the folder for the engine's spill files.
-    pub fn spill(&self) -> PathBuf {
-        self.work.spill()
-    }
-
-    /// Writes the record of the staged release.
-    ///
-    /// # Errors
-    /// A data error.
-    pub fn write_record(&self, record: &PublicRecord) -> Result<()> {
-        disk::write_new(&self.release().join(RECORD), &record.to_json()?).context("writing the record")
-    }
-
-    /// Publishes the staged release and its private record. Returns warnings about later steps that
-    /// failed.
-    ///
-    /// # Errors
-    /// A data error; OUT is then as it was, unless the error says where its content is. A policy
-    /// error if something appeared at OUT meanwhile.
-    pub fn publish(mut self, record: &PrivateRecord) -> Result<Vec<String>> {
+    /// Publishes the staged release and its private record.
+    fn publish_folder(&mut self, record: &PrivateRecord) -> Result<Vec<String>> {
         let doing = "publishing the release";
         disk::write_private(&self.work.private(), &record.to_json()?).context(doing)?;
         if let (true, Some(path)) = (self.place.is_apart(), self.place.private().to_str()) {
@@ -240,7 +218,7 @@ impl Staging {
     }
 
     /// Cleans up after the release is published.
-    fn finish(mut self, placed: &Placed) -> Vec<String> {
+    fn finish(&mut self, placed: &Placed) -> Vec<String> {
         let mut warnings = Vec::new();
         let names = [self.place.out(), self.place.private()];
         for folder in self.parents.iter().zip(names).flat_map(|(made, path)| made.hold_names(path)) {
@@ -274,28 +252,34 @@ impl Staging {
     }
 }
 
-/// How often a run that ends tries to remove its work directory, at most, and the pause between two tries.
-const REMOVALS: usize = 250;
-const PAUSE: Duration = Duration::from_millis(20);
+impl Target for Staging {
+    fn release(&self) -> PathBuf {
+        self.work.release()
+    }
+
+    fn spill(&self) -> PathBuf {
+        self.work.spill()
+    }
+
+    fn complete(&mut self, record: PublicRecord) -> Result<PublicRecord> {
+        disk::write_new(&self.release().join(RECORD), &record.to_json()?).context("writing the record")?;
+        Ok(record)
+    }
+
+    fn publish(
+        mut self: Box<Self>,
+        _: &PublicRecord,
+        private: &PrivateRecord,
+        _: &CancelToken,
+    ) -> Result<Vec<String>> {
+        self.publish_folder(private)
+    }
+}
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        use ErrorKind::{DirectoryNotEmpty, NotFound};
-        if self.keeps_work {
-            return;
-        }
-        // A cancelled task of the engine may still write a last file, or remove one while it is
-        // being removed here. The next run removes anything that cannot be removed now, or names
-        // it.
-        for _ in 0..REMOVALS {
-            match self.work.remove() {
-                Err(error) if matches!(error.kind(), DirectoryNotEmpty | NotFound) => {}
-                _ => return,
-            }
-            if self.work.check().is_err() {
-                return;
-            }
-            std::thread::sleep(PAUSE);
+        if !self.keeps_work {
+            self.work.remove_at_end();
         }
     }
 }
@@ -332,7 +316,7 @@ pub fn unfinished(out: &Path) -> Option<String> {
 
 /// Gives the staged private record its name at `place`, where the record of a release in `replaced` may
 /// be.
-fn name_private(work: &WorkFolder, place: &Place, replaced: &[PathBuf]) -> Result<()> {
+fn name_private(work: &WorkFolder, place: &FolderPlace, replaced: &[PathBuf]) -> Result<()> {
     place.check_private(replaced)?;
     let (staged, private) = (work.private(), place.private());
     let is_free = is_absent(private);
@@ -358,8 +342,8 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
     let aside = work.old();
     // The place of the killed run, which this run need not share.
     let left = match fs::read_to_string(work.private_place()) {
-        Ok(path) => Place::with_file(out, path.into()),
-        Err(_) => Place::beside(out)?,
+        Ok(path) => FolderPlace::with_file(out, path.into()),
+        Err(_) => FolderPlace::beside(out)?,
     };
     if is_release(&aside) {
         if is_absent(out) {
@@ -403,8 +387,8 @@ mod tests {
     fn a_run_claims_out_and_cleans_up() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
-        let staging = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap();
-        let second = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap_err();
+        let staging = Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing()).unwrap();
+        let second = Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing()).unwrap_err();
         assert!(second.to_string().contains("another run"), "{second}");
         drop(staging);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -415,29 +399,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         fs::create_dir(&out).unwrap();
-        assert!(Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).is_ok());
+        assert!(Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing()).is_ok());
         fs::write(out.join("thesis.txt"), "years of work").unwrap();
         assert!(
-            Staging::begin(&Place::beside(&out).unwrap(), true, &nothing())
+            Staging::begin(&FolderPlace::beside(&out).unwrap(), true, &nothing())
                 .unwrap_err()
                 .to_string()
                 .contains("not a kanon release")
         );
         fs::write(out.join(RECORD), "{}").unwrap();
         assert!(
-            Staging::begin(&Place::beside(&out).unwrap(), false, &nothing())
+            Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing())
                 .unwrap_err()
                 .to_string()
                 .contains("--overwrite")
         );
         assert!(
-            Staging::begin(&Place::beside(&out).unwrap(), true, &nothing())
+            Staging::begin(&FolderPlace::beside(&out).unwrap(), true, &nothing())
                 .unwrap_err()
                 .to_string()
                 .contains("move it away")
         );
         fs::rename(out.join("thesis.txt"), out.join("part-00000.parquet")).unwrap();
-        assert!(Staging::begin(&Place::beside(&out).unwrap(), true, &nothing()).is_ok());
+        assert!(Staging::begin(&FolderPlace::beside(&out).unwrap(), true, &nothing()).is_ok());
     }
 
     #[test]
@@ -447,7 +431,7 @@ mod tests {
         fs::create_dir_all(work.join("old")).unwrap();
         fs::write(work.join("old").join(RECORD), "{}").unwrap();
         fs::write(work.join("lock"), "").unwrap();
-        let refused = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap_err();
+        let refused = Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing()).unwrap_err();
         assert!(refused.to_string().contains("--overwrite"), "{refused}");
         assert!(is_release(&out) && !work.exists());
     }

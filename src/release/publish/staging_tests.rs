@@ -59,11 +59,11 @@ fn private(release: &str) -> PrivateRecord {
 
 /// Runs from start to end and publishes the release of this number.
 pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
-    run_at(&Place::beside(out)?, overwrite, number)
+    run_at(&FolderPlace::beside(out)?, overwrite, number)
 }
 
-pub(in super::super) fn run_at(place: &Place, overwrite: bool, number: u64) -> Result<Vec<String>> {
-    let staging = Staging::begin(place, overwrite, &nothing())?;
+pub(in super::super) fn run_at(place: &FolderPlace, overwrite: bool, number: u64) -> Result<Vec<String>> {
+    let mut staging = Staging::begin(place, overwrite, &nothing())?;
     fs::write(staging.release().join(PART), format!("rows of {number}")).context("writing")?;
     fs::write(staging.spill().join("rows"), "spilled").context("writing")?;
     let files = vec![FileRecord::of(&staging.release(), PART, number)?];
@@ -83,8 +83,8 @@ pub(in super::super) fn run_at(place: &Place, overwrite: bool, number: u64) -> R
         digest: String::new(),
     }
     .sealed()?;
-    staging.write_record(&public)?;
-    staging.publish(&private(&public.digest))
+    let public = staging.complete(public)?;
+    staging.publish_folder(&private(&public.digest))
 }
 
 /// Returns the number of the release at OUT, which must be whole.
@@ -100,7 +100,7 @@ pub(in super::super) fn there(out: &Path) -> Option<u64> {
 
 /// Returns whether the private record beside OUT belongs to the release there; `None` without one.
 pub(in super::super) fn belongs(out: &Path) -> Option<bool> {
-    let path = Place::beside(out).unwrap().private().to_path_buf();
+    let path = FolderPlace::beside(out).unwrap().private().to_path_buf();
     let text = fs::read_to_string(path).ok()?;
     let private: PrivateRecord = serde_json::from_str(&text).unwrap();
     Some(PublicRecord::read(out).is_ok_and(|public| public.digest == private.release))
@@ -215,7 +215,7 @@ fn a_process_killed_before_each_step() {
             for path in [
                 work.clone(),
                 work.join("private.json"),
-                Place::beside(&out).unwrap().private().to_path_buf(),
+                FolderPlace::beside(&out).unwrap().private().to_path_buf(),
             ] {
                 let mode = fs::metadata(&path).map_or(0, |facts| facts.permissions().mode());
                 assert_eq!(mode & 0o077, 0, "{case}: {}", path.display());
@@ -258,12 +258,12 @@ fn a_release_comes_back_to_an_empty_folder_only() {
     fs::rename(&out, work.join("old")).unwrap();
     fs::create_dir(&out).unwrap();
     fs::write(out.join("thesis.txt"), "years of work").unwrap();
-    let refused = Staging::begin(&Place::beside(&out).unwrap(), true, &nothing()).unwrap_err();
+    let refused = Staging::begin(&FolderPlace::beside(&out).unwrap(), true, &nothing()).unwrap_err();
     assert!(refused.to_string().contains("not a kanon release"), "{refused}");
     assert!(is_release(&work.join("old")), "the old release is lost");
     fs::remove_file(out.join("thesis.txt")).unwrap();
     assert!(
-        Staging::begin(&Place::beside(&out).unwrap(), false, &nothing())
+        Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing())
             .unwrap_err()
             .to_string()
             .contains("--overwrite")
@@ -277,9 +277,9 @@ fn a_release_that_appeared_meanwhile_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (out, other) = (folder.path().join("out"), folder.path().join("other"));
     run(&other, false, 1).unwrap();
-    let staging = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap();
+    let mut staging = Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing()).unwrap();
     fs::rename(&other, &out).unwrap();
-    let refused = staging.publish(&private("")).unwrap_err();
+    let refused = staging.publish_folder(&private("")).unwrap_err();
     assert!(refused.to_string().contains("a release already exists"), "{refused}");
     assert_eq!(there(&out), Some(1));
 }
@@ -289,9 +289,9 @@ fn an_empty_folder_stays_when_the_private_record_cannot_take_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     fs::create_dir(&out).unwrap();
-    let staging = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap();
+    let mut staging = Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing()).unwrap();
     fs::create_dir_all(folder.path().join("out.private.json").join("in the way")).unwrap();
-    assert!(staging.publish(&private("")).is_err());
+    assert!(staging.publish_folder(&private("")).is_err());
     assert!(is_empty_folder(&out));
 }
 
@@ -341,7 +341,7 @@ const APPEARING: [fn(&Path); 6] = [
 /// and whether everything outside the work directory is as `act` left it.
 #[cfg(unix)]
 fn disturbed(out: &Path, overwrite: bool, faults: Faults, nth: usize, act: fn(&Path)) -> (Error, bool) {
-    let staged = Staging::begin(&Place::beside(out).unwrap(), overwrite, &nothing()).unwrap();
+    let mut staged = Staging::begin(&FolderPlace::beside(out).unwrap(), overwrite, &nothing()).unwrap();
     fs::write(staged.release().join(PART), "rows").unwrap();
     let (place, folder) = (out.to_path_buf(), out.parent().unwrap().to_path_buf());
     let seen = std::rc::Rc::new(std::cell::RefCell::new(BTreeMap::new()));
@@ -353,7 +353,7 @@ fn disturbed(out: &Path, overwrite: bool, faults: Faults, nth: usize, act: fn(&P
         fs::rename(&aside, &place).unwrap();
         *acted.borrow_mut() = tree(&folder);
     });
-    let (done, _) = fault::with(faults, || staged.publish(&private("")));
+    let (done, _) = fault::with(faults, move || staged.publish_folder(&private("")));
     let is_work = |path: &Path| path.components().any(|part| part.as_os_str() == ".out.kanon-work");
     let mut expected = seen.take();
     assert!(!expected.is_empty(), "the act did not happen");
@@ -463,7 +463,8 @@ fn a_task_that_still_writes_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..20 {
         let staging =
-            Staging::begin(&Place::beside(&folder.path().join("out")).unwrap(), false, &nothing()).unwrap();
+            Staging::begin(&FolderPlace::beside(&folder.path().join("out")).unwrap(), false, &nothing())
+                .unwrap();
         let spill = staging.spill();
         let (begins, begun) = std::sync::mpsc::channel();
         let task = std::thread::spawn(move || {

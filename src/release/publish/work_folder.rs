@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use crate::engine::Context;
 use crate::error::{Error, ErrorCode, Result};
-use crate::release::publish::disk;
 use crate::release::publish::entry_kind::kind_of;
+use crate::release::publish::out_folder::{is_absent, is_folder, is_of_a_release};
 use crate::release::publish::record::name_of;
-use crate::release::publish::target::{is_absent, is_folder, is_of_a_release};
+use crate::release::publish::{digest, disk};
+use crate::store::RemoteAddress;
 
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -21,6 +22,10 @@ const PATIENCE: usize = if cfg!(test) { 2 } else { 50 };
 /// The number of pauses for a lock that is held. A process that another thread starts inherits
 /// the lock of a run that has ended, and holds it until it executes its program.
 const LOCK_PATIENCE: usize = 50;
+
+/// How often a run that ends tries to remove its work directory, at most, and the pause between two tries.
+const REMOVALS: usize = 250;
+const PAUSE_OF_REMOVALS: Duration = Duration::from_millis(20);
 
 const RELEASE: &str = "release";
 const OLD: &str = "old";
@@ -36,7 +41,8 @@ const RELEASES: [&str; 3] = [RELEASE, OLD, REPLACED];
 /// `.NAME.kanon-work` beside an OUT called NAME.
 #[derive(Debug)]
 pub(crate) struct WorkFolder {
-    out: PathBuf,
+    /// OUT, as errors name it.
+    out: String,
     path: PathBuf,
 }
 
@@ -47,7 +53,15 @@ impl WorkFolder {
     /// A policy error if OUT has no name.
     pub(crate) fn of(out: &Path) -> Result<Self> {
         let path = out.with_file_name(format!(".{}.kanon-work", name_of(out)?));
-        Ok(Self { out: out.to_path_buf(), path })
+        Ok(Self { out: out.display().to_string(), path })
+    }
+
+    /// Returns the work directory of runs to an address, in the folder for temporary files.
+    pub(crate) fn of_address(out: &RemoteAddress) -> Self {
+        let out = out.to_string();
+        let digest = digest::of_bytes(out.as_bytes());
+        let name = format!(".{}.kanon-work", digest.get(..16).unwrap_or(&digest));
+        Self { out, path: std::env::temp_dir().join(name) }
     }
 
     /// Returns the path of the directory.
@@ -71,7 +85,8 @@ impl WorkFolder {
         self.path.join(PRIVATE)
     }
 
-    /// Returns the path of the file that says where the private record goes, unless that is beside OUT.
+    /// Returns the path of the file that says where the private record goes, unless that is beside OUT; in a run to a store, where
+    /// it is pending.
     pub(crate) fn private_place(&self) -> PathBuf {
         self.path.join(PRIVATE_PLACE)
     }
@@ -97,7 +112,7 @@ impl WorkFolder {
     }
 
     fn another_run(&self) -> Error {
-        Error::data(format!("another run is writing to {}; wait for it to end", self.out.display()))
+        Error::data(format!("another run is writing to {}; wait for it to end", self.out))
             .coded(ErrorCode::ConcurrentRun)
     }
 
@@ -178,7 +193,7 @@ impl WorkFolder {
             return Ok(Some(format!("expected a folder that kanon made, found {found}")));
         }
         #[cfg(unix)]
-        if std::os::unix::fs::MetadataExt::uid(&facts) != disk::own_uid(&self.out.with_file_name(""))? {
+        if std::os::unix::fs::MetadataExt::uid(&facts) != disk::own_uid(&self.path.with_file_name(""))? {
             return Ok(Some("expected a folder of your own, found one of another user".to_owned()));
         }
         for entry in fs::read_dir(&self.path)? {
@@ -188,6 +203,24 @@ impl WorkFolder {
             }
         }
         Ok(None)
+    }
+
+    /// Removes the work directory at the end of a run, like [`remove`](Self::remove).
+    pub(crate) fn remove_at_end(&self) {
+        use ErrorKind::{DirectoryNotEmpty, NotFound};
+        // A cancelled task of the engine may still write a last file, or remove one while it is
+        // being removed here. The next run removes anything that cannot be removed now, or names
+        // it.
+        for _ in 0..REMOVALS {
+            match self.remove() {
+                Err(error) if matches!(error.kind(), DirectoryNotEmpty | NotFound) => {}
+                _ => return,
+            }
+            if self.check().is_err() {
+                return;
+            }
+            std::thread::sleep(PAUSE_OF_REMOVALS);
+        }
     }
 
     /// Removes the work directory with everything that kanon made there, its lock last. Any other

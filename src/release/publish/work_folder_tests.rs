@@ -2,8 +2,8 @@
 //! they are.
 
 use super::*;
-use crate::release::Place;
 use crate::release::publish::disk::fault;
+use crate::release::publish::folder_place::FolderPlace;
 use crate::release::publish::staging::Staging;
 use crate::release::publish::staging::faults::{belongs, names, nothing, run, there};
 #[cfg(unix)]
@@ -124,7 +124,7 @@ fn a_foreign_file_in_the_work_directory_outlives_the_run() {
         let folder = tempfile::tempdir().unwrap();
         let (out, other) = (folder.path().join("out"), folder.path().join("other"));
         let thesis = folder.path().join(".out.kanon-work").join(foreign);
-        let staging = Staging::begin(&Place::beside(&out).unwrap(), false, &nothing()).unwrap();
+        let staging = Staging::begin(&FolderPlace::beside(&out).unwrap(), false, &nothing()).unwrap();
         fs::write(&thesis, "years of work").unwrap();
         drop(staging);
         assert_eq!(fs::read_to_string(&thesis).unwrap(), "years of work");

@@ -20,6 +20,7 @@ use crate::engine::Context;
 use crate::error::Result;
 use crate::progress::CancelToken;
 use crate::release::publish::digest;
+use crate::release::publish::released_files::name_of_number;
 
 /// The rows per batch, the rows per row group and the bytes after which a new file begins. All are
 /// fixed: they shape the bytes.
@@ -166,7 +167,7 @@ impl Parts<'_> {
     }
 
     fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
-        let name = format!("part-{:05}.parquet", self.done.len());
+        let name = name_of_number(self.done.len());
         let file = File::create_new(self.table.folder.join(&name)).context("writing the release")?;
         let (schema, properties) =
             (Arc::clone(self.table.schema), properties(self.table.footer, CREATED_BY)?);

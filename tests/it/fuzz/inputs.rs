@@ -22,7 +22,7 @@ use datafusion_kanon::internals::engine::{Resources, Run, map_error};
 use datafusion_kanon::internals::error::Error;
 use datafusion_kanon::internals::input::{Input, InputFormat, Loaded, PolicySource, open};
 use datafusion_kanon::internals::policy::{CsvOptions, PolicySpec};
-use datafusion_kanon::internals::release::{Place, check_release, release};
+use datafusion_kanon::internals::release::{LocalRelease, Needed, Place, check_release, release};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -381,9 +381,11 @@ impl InputFiles {
         let outcome = match self.within(release(&run, input, &source, &out, false))? {
             Ok(released) => {
                 shows_no_cell(&format!("{released:?}"), &(names.to_owned() + &input.argument))?;
+                let written = LocalRelease::read(&out, Needed::All, &run.stop);
+                let written = written.map_err(|error| format!("a release that cannot be read: {error}"))?;
                 let checked = self.within(check_release(
                     &run,
-                    &out,
+                    &written,
                     Some(&input.into()),
                     Some(&PolicySource { spec: said, files: &self.files }),
                 ))?;
@@ -393,7 +395,7 @@ impl InputFiles {
             Err(error) if error.to_string().contains("verification refused") => Err(error.to_string()),
             Err(error) => blameless(&error, names),
         };
-        let _ = fs::remove_dir_all(out.out());
+        let _ = fs::remove_dir_all(self.folder.path().join("out"));
         let _ = fs::remove_file(self.folder.path().join("out.private.json"));
         outcome
     }

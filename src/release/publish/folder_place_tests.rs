@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::release::publish::disk::fault::{self, Faults};
+use crate::release::publish::out_folder::is_release;
 use crate::release::publish::record::RECORD;
 use crate::release::publish::staging::faults::{names, pipe, run_at};
-use crate::release::publish::target::is_release;
 
 /// A private record that is kept apart gets its name there, also by a next run that keeps its own elsewhere.
 #[test]
@@ -14,11 +14,11 @@ fn a_kill_at_each_step_of_a_run_that_keeps_its_record_apart() {
         for first in 1.. {
             let folder = tempfile::tempdir().unwrap();
             let (out, secret) = (folder.path().join("out"), folder.path().join("secret"));
-            let place = Place::apart(&out, &secret).unwrap();
+            let place = FolderPlace::apart(&out, &secret).unwrap();
             run_at(&place, false, 1).unwrap();
             let faults = Faults { first, dead: true, no_exchange, ..Faults::default() };
             let (_, met) = fault::with(faults, || run_at(&place, true, 2));
-            let refused = run_at(&Place::beside(&out).unwrap(), false, 3).unwrap_err().to_string();
+            let refused = run_at(&FolderPlace::beside(&out).unwrap(), false, 3).unwrap_err().to_string();
             assert!(refused.contains("a release already exists"), "killed at {first}: {refused}");
             assert!(belongs(place.private(), &out), "killed at {first}: the record is lost");
             assert_eq!(names(folder.path()), ["out", "secret"], "killed at {first}");
@@ -38,7 +38,7 @@ fn a_kill_at_each_step_of_a_run_that_keeps_its_record_apart() {
 fn records_that_are_no_files_are_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let place = Place::beside(&out).unwrap();
+    let place = FolderPlace::beside(&out).unwrap();
     run_at(&place, false, 1).unwrap();
     let public = PublicRecord::read(&out).unwrap();
     let private = place.private();

@@ -14,17 +14,25 @@ use crate::release::publish::record::PublicRecord;
 /// Returns the label of each column that shows one label for all values, as its first released row
 /// has it, but for `*` and NULL. The record calls every such column suppressed. None where the rows
 /// cannot be read.
-pub(super) fn labels_for_all(out: &Path, record: &PublicRecord) -> Labels {
-    let recoding = &record.recoding;
-    let is_one = |name: &&str| recoding.level(name).is_some_and(|level| level.by == Descriptor::suppress());
-    let mut names = recoding.columns().into_iter().filter(is_one).peekable();
-    let first = names.peek().and_then(|_| first_row(out, record));
+pub(crate) fn labels_for_all(out: &Path, record: &PublicRecord) -> Labels {
+    let first = if has_labels(record) { first_row(out, record) } else { None };
     let Some(first) = first else { return Labels::new() };
     let label = |name: &str| match Value::read(first.column_by_name(name)?, 0).ok()? {
         Value::Text(label) if label != "*" => Some((name.to_owned(), label)),
         _ => None,
     };
-    names.filter_map(label).collect()
+    of_one_label(record).filter_map(label).collect()
+}
+
+/// Returns whether such columns are there.
+pub(crate) fn has_labels(record: &PublicRecord) -> bool {
+    of_one_label(record).next().is_some()
+}
+
+fn of_one_label(record: &PublicRecord) -> impl Iterator<Item = &str> {
+    let recoding = &record.recoding;
+    let is_one = |name: &&str| recoding.level(name).is_some_and(|level| level.by == Descriptor::suppress());
+    recoding.columns().into_iter().filter(is_one)
 }
 
 /// Returns the first row of a release of one table.

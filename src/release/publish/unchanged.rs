@@ -1,0 +1,81 @@
+//! A release in a store that a run would only make again.
+
+use std::collections::BTreeMap;
+
+use crate::engine::Run;
+use crate::error::{Error, Result};
+use crate::input::{PolicySource, Source};
+use crate::release::publish::local_release::{LocalRelease, Needed};
+use crate::release::publish::place::Place;
+use crate::release::publish::record::{PrivateRecord, PublicRecord};
+use crate::release::publish::store_target::name_of;
+use crate::release::publish::{digest, write};
+use crate::store::folder::{StoredFolder, Until};
+use crate::store::{Address, RemoteAddress, fetch};
+
+/// Returns the public record of the release that is at a place in a store, if it was made of the same input and policy, by this
+/// version, as its private record says, and if all its objects are there. A place on this machine is not looked at.
+///
+/// # Errors
+/// A data error if the store fails or the input cannot be read.
+pub fn unchanged(
+    run: &Run,
+    input: &Source,
+    policy: &PolicySource<'_>,
+    place: &Place,
+) -> Result<Option<PublicRecord>> {
+    let Address::Remote(out) = place.out() else { return Ok(None) };
+    // What is wrong there is said by the run.
+    let Ok(release) = LocalRelease::read(place, Needed::Record, &run.stop) else { return Ok(None) };
+    let public = PublicRecord::read(release.out())?;
+    let Some(private) = release.private_record(&public)? else { return Ok(None) };
+    let day = public.statement.as_ref().and_then(|statement| statement.released_on.as_deref());
+    let is_same = public.tool == write::CREATED_BY
+        && private.recoding_of.is_none()
+        && private.policy == policy.spec.text()
+        && day == policy.spec.output.released_on()
+        // No record holds a population.
+        && policy.spec.population().is_none()
+        && private.hierarchies == hierarchies(policy)?
+        && is_of(input, &private, run)?
+        && has_all(out, &public, run)?;
+    Ok(is_same.then_some(public))
+}
+
+fn hierarchies(policy: &PolicySource<'_>) -> Result<BTreeMap<String, String>> {
+    let names = policy.spec.hierarchy_files().into_iter();
+    names.map(|name| Ok((name.to_owned(), policy.files.read(name)?))).collect()
+}
+
+/// Returns whether a private record is of this input. That of a table cannot be recognized.
+fn is_of(input: &Source, private: &PrivateRecord, run: &Run) -> Result<bool> {
+    let objects = input.objects();
+    let Some(key) = digest::of_hex(&private.digest_key) else { return Ok(false) };
+    if objects.is_empty() || objects.len() != private.files.len() {
+        return Ok(false);
+    }
+    for (object, file) in objects.iter().zip(&private.files) {
+        if object.bytes() != file.bytes || object.recorded()? != file.path {
+            return Ok(false);
+        }
+    }
+    fetch(objects, &run.stop)?;
+    for (object, file) in objects.iter().zip(&private.files) {
+        run.stop.check()?;
+        if digest::keyed(object.path(), &key).map_err(|error: Error| error.at(object.place()))?
+            != file.hmac_sha256
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether a folder holds the objects of a release.
+fn has_all(out: &RemoteAddress, public: &PublicRecord, run: &Run) -> Result<bool> {
+    let listed = StoredFolder::open(out)?.list(Until::Stopped(&run.stop))?;
+    let there: BTreeMap<&str, u64> =
+        listed.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
+    let mut files = public.tables.iter().flat_map(|table| table.files.iter().map(move |file| (table, file)));
+    Ok(files.all(|(table, file)| there.get(name_of(table, file).as_str()) == Some(&file.bytes)))
+}

@@ -1,0 +1,345 @@
+//! A folder of a store to which a run writes: its objects listed, written under conditions, and read back.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use futures::TryStreamExt;
+use object_store::path::Path as Key;
+use object_store::{
+    Attribute, Attributes, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions,
+    PutOptions, PutPayload, UpdateVersion, WriteMultipart,
+};
+use sha2::{Digest, Sha256};
+
+use super::address::{RemoteAddress, StoreKind};
+pub(crate) use super::io::Until;
+use super::io::unless_stopped;
+use super::object::Tag;
+use super::stores::{client, client_without_retries};
+use super::words::{is_certainly_not_done, is_missing, of_store};
+use crate::engine::{Context, into_store};
+use crate::error::{Error, ErrorCode, Result};
+use crate::progress::CancelToken;
+
+/// The bytes that are written or read by one request.
+const PIECE: usize = 8 << 20;
+/// The pieces of a file that are written at the same time.
+const PIECES: usize = 2;
+/// The longest text that is read.
+const LONGEST_TEXT: u64 = 256 << 20;
+/// The metadata that names the run which wrote a text. Azure takes letters and digits only.
+const RUN: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("kanonrun"));
+
+/// A folder of a store. Its objects are named by what follows the folder in their keys.
+#[derive(Clone)]
+pub(crate) struct StoredFolder {
+    /// Its key has no `/` at its end.
+    address: RemoteAddress,
+    store: Arc<dyn ObjectStore>,
+    /// The same store by a client that repeats no request.
+    once: Arc<dyn ObjectStore>,
+}
+
+/// An object of a folder as it is listed.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    pub(crate) modified: DateTime<Utc>,
+}
+
+/// A text, as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredText {
+    pub(crate) text: String,
+    /// The run that wrote it.
+    run: Option<String>,
+    version: UpdateVersion,
+}
+
+impl StoredText {
+    /// Returns whether a run wrote it.
+    pub(crate) fn is_by(&self, run: &str) -> bool {
+        self.run.as_deref() == Some(run)
+    }
+
+    /// Returns whether nothing was written since `other` was read.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        let tag = |text: &Self| text.version.e_tag.clone().map(Tag);
+        (&self.text, &self.run, tag(self)) == (&other.text, &other.run, tag(other))
+    }
+}
+
+/// A write that was refused, or of which nothing is known.
+pub(crate) struct NotWritten {
+    pub(crate) error: Error,
+    /// Whether it is certain that nothing was written and that nothing will be.
+    pub(crate) is_certain: bool,
+}
+
+impl StoredFolder {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// A policy error for a web server, which is only read; a data error if there is no client of the store.
+    pub(crate) fn open(address: &RemoteAddress) -> Result<Self> {
+        if address.kind == StoreKind::Http {
+            let why =
+                "is on a web server, which is only read; name a folder of s3, az, abfss or gs, or a path";
+            return Err(Error::policy(why).coded(ErrorCode::Address).at(address));
+        }
+        let address = address.with_key(address.key.trim_end_matches('/').to_owned());
+        let (store, once) = (client(&address)?, client_without_retries(&address)?);
+        Ok(Self { address, store, once })
+    }
+
+    /// Returns the folder of an object, and the name of the object in it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn holding(address: &RemoteAddress) -> Result<(Self, String)> {
+        let (folder, name) = address.key.rsplit_once('/').unwrap_or(("", &address.key));
+        Ok((Self::open(&address.with_key(folder.to_owned()))?, name.to_owned()))
+    }
+
+    /// Returns the address of an object.
+    pub(crate) fn address_of(&self, name: &str) -> RemoteAddress {
+        self.address.join(name)
+    }
+
+    fn key_of(&self, name: &str) -> Result<Key> {
+        let address = self.address_of(name);
+        super::remote::key_of(&address).map_err(|error| error.at(&address))
+    }
+
+    fn failed(&self, name: &str, error: &object_store::Error) -> Error {
+        let address = self.address_of(name);
+        of_store(error, &address).at(address)
+    }
+
+    /// Lists the objects, but for markers of folders.
+    ///
+    /// # Errors
+    /// A data error if they cannot be listed.
+    pub(crate) fn list(&self, until: Until<'_>) -> Result<Vec<Listed>> {
+        let (store, key) = (Arc::clone(&self.store), self.key_of("")?);
+        let listed = until.wait(async move { store.list(Some(&key)).try_collect::<Vec<_>>().await })?;
+        let listed = listed.map_err(|error| self.failed("", &error))?;
+        let name = |key: &Key| {
+            let below = key.as_ref().strip_prefix(&self.address.key).unwrap_or(key.as_ref());
+            below.trim_start_matches('/').to_owned()
+        };
+        let all = listed.into_iter().map(|meta| Listed {
+            name: name(&meta.location),
+            bytes: meta.size,
+            modified: meta.last_modified,
+        });
+        Ok(all.filter(|object| object.bytes > 0 || object.name.contains('.')).collect())
+    }
+
+    /// Reads a text with what is needed to replace it; `None` if it is not there. Each answer is that of one request if it is
+    /// read `once`.
+    ///
+    /// # Errors
+    /// A data error if it cannot be read, or if it is far too long.
+    pub(crate) fn text(&self, name: &str, once: bool, until: Until<'_>) -> Result<Option<StoredText>> {
+        let (store, key) = (if once { &self.once } else { &self.store }, self.key_of(name)?);
+        let store = Arc::clone(store);
+        let read = until.wait(async move {
+            let answer = store.get(&key).await?;
+            if answer.meta.size > LONGEST_TEXT {
+                return Err(into_store(Error::data("it is too long for a record")));
+            }
+            let run = answer.attributes.get(&RUN).map(|run| run.to_string());
+            let version =
+                UpdateVersion { e_tag: answer.meta.e_tag.clone(), version: answer.meta.version.clone() };
+            let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
+            Ok(StoredText { text, run, version })
+        })?;
+        match read {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(self.failed(name, &error)),
+        }
+    }
+
+    /// Writes a text by one request, if nothing is there, or what it `replaces` is as it was read.
+    pub(crate) fn write_text(
+        &self,
+        name: &str,
+        text: &str,
+        run: &str,
+        replaces: Option<&StoredText>,
+        until: Until<'_>,
+    ) -> std::result::Result<(), NotWritten> {
+        let uncertain = |error| NotWritten { error, is_certain: false };
+        let certain = |error| NotWritten { error, is_certain: true };
+        let (store, key) = (Arc::clone(&self.once), self.key_of(name).map_err(certain)?);
+        let mode = replaces.map_or(PutMode::Create, |there| PutMode::Update(there.version.clone()));
+        let attributes = Attributes::from_iter([(RUN, run.to_owned())]);
+        let options = PutOptions { mode, attributes, ..PutOptions::default() };
+        let payload = PutPayload::from(text.to_owned());
+        let written = until.wait(async move { store.put_opts(&key, payload, options).await });
+        written.map_err(uncertain)?.map(drop).map_err(|error| NotWritten {
+            error: self.failed(name, &error),
+            is_certain: is_certainly_not_done(&error),
+        })
+    }
+
+    /// Returns the length of an object; `None` if it is not there.
+    ///
+    /// # Errors
+    /// A data error if its store fails.
+    pub(crate) fn bytes_of(&self, name: &str, until: Until<'_>) -> Result<Option<u64>> {
+        let (store, key) = (Arc::clone(&self.store), self.key_of(name)?);
+        match until.wait(async move { store.head(&key).await })? {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(self.failed(name, &error)),
+        }
+    }
+
+    /// Writes a file to a name that is free. Another run may write the same meanwhile, so that the object has to be
+    /// [looked at](Self::holds) afterwards.
+    ///
+    /// # Errors
+    /// A data error if the file or its store fails, the error of a stopped run; something may be there.
+    pub(crate) fn write_file(&self, name: &str, path: &Path, stop: &CancelToken) -> Result<()> {
+        /// No file takes as long.
+        const LONGEST: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+        let (store, key) = (Arc::clone(&self.store), self.key_of(name)?);
+        let mut file = File::open(path).context("reading the release")?;
+        let bytes = file.metadata().context("reading the release")?.len();
+        let stopped = stop.clone();
+        let written = Until::Passed(LONGEST).wait(async move {
+            let stop = &stopped;
+            if bytes <= PIECE as u64 {
+                let mut whole = Vec::new();
+                file.read_to_end(&mut whole).context("reading the release").map_err(into_store)?;
+                let options = PutOptions::from(PutMode::Create);
+                let put = unless_stopped(stop, store.put_opts(&key, whole.into(), options)).await;
+                return put.map_err(into_store)?.map(drop);
+            }
+            let upload = store.put_multipart_opts(&key, PutMultipartOptions::default()).await?;
+            let mut upload = WriteMultipart::new_with_chunk_size(upload, PIECE);
+            if let Err(error) = send(&mut upload, &mut file, stop).await {
+                // The store keeps what cannot be given up.
+                let _ = upload.abort().await;
+                return Err(error);
+            }
+            unless_stopped(stop, upload.finish()).await.map_err(into_store)?.map(drop)
+        })?;
+        match written {
+            // What an earlier try of the client wrote, or another run.
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                Ok(())
+            }
+            written => written.map_err(|error| self.failed(name, &error)),
+        }
+    }
+
+    /// Returns whether an object has this length and this SHA-256.
+    ///
+    /// # Errors
+    /// A data error if it cannot be read.
+    pub(crate) fn holds(&self, name: &str, bytes: u64, sha256: &str, until: Until<'_>) -> Result<bool> {
+        let digest = self.read(name, bytes, Sha256::new(), until, |digest, piece| {
+            digest.update(piece);
+            Ok(())
+        })?;
+        let hex =
+            |digest: Sha256| digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Ok(digest.is_some_and(|digest| hex(digest) == sha256))
+    }
+
+    /// Copies an object of this length to a new file; returns whether it has this length.
+    ///
+    /// # Errors
+    /// A data error if it cannot be read or written.
+    pub(crate) fn copy(&self, name: &str, bytes: u64, to: &Path, stop: &CancelToken) -> Result<bool> {
+        const DOING: &str = "copying an object to the folder for temporary files";
+        let file = File::create_new(to).context(DOING)?;
+        let copied = self.read(name, bytes, file, Until::Stopped(stop), |file, piece| {
+            file.write_all(piece).context(DOING).map_err(into_store)
+        })?;
+        Ok(copied.is_some())
+    }
+
+    /// Reads an object of this length in pieces into a sink; `None` if it has another length.
+    fn read<S: Send + 'static>(
+        &self,
+        name: &str,
+        bytes: u64,
+        mut sink: S,
+        until: Until<'_>,
+        take: impl Fn(&mut S, &[u8]) -> object_store::Result<()> + Send + 'static,
+    ) -> Result<Option<S>> {
+        let (store, key) = (Arc::clone(&self.store), self.key_of(name)?);
+        let kind = self.address.kind;
+        let read = until.wait(async move {
+            let (mut tag, mut at) = (None::<Tag>, 0);
+            while at < bytes {
+                let end = bytes.min(at + PIECE as u64);
+                let options = GetOptions {
+                    range: Some(GetRange::Bounded(at..end)),
+                    if_match: tag.as_ref().filter(|tag| !tag.is_weak()).map(|tag| kind.condition(tag)),
+                    ..GetOptions::default()
+                };
+                let answer = store.get_opts(&key, options).await?;
+                if answer.meta.size != bytes {
+                    return Ok(None);
+                }
+                tag = answer.meta.e_tag.clone().map(Tag);
+                let piece = answer.bytes().await?;
+                if piece.len() as u64 != end - at {
+                    return Err(into_store(Error::data("the store gave no whole answer")));
+                }
+                take(&mut sink, &piece)?;
+                at = end;
+            }
+            Ok(Some(sink))
+        })?;
+        read.map_err(|error| self.failed(name, &error))
+    }
+
+    /// Removes an object, which need not be there.
+    ///
+    /// # Errors
+    /// A data error if its store fails.
+    pub(crate) fn remove(&self, name: &str, until: Until<'_>) -> Result<()> {
+        let (store, key) = (Arc::clone(&self.store), self.key_of(name)?);
+        match until.wait(async move { store.delete(&key).await })? {
+            Err(error) if !is_missing(&error) => Err(self.failed(name, &error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Sends a file in pieces.
+async fn send(upload: &mut WriteMultipart, file: &mut File, stop: &CancelToken) -> object_store::Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = file.read(&mut piece).context("reading the release").map_err(into_store)?;
+        if read == 0 {
+            return Ok(());
+        }
+        unless_stopped(stop, upload.wait_for_capacity(PIECES)).await.map_err(into_store)??;
+        upload.write(&piece[..read]);
+    }
+}
+
+impl fmt::Debug for StoredFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)
+    }
+}
+
+impl fmt::Display for StoredFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)
+    }
+}

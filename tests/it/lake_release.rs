@@ -1,0 +1,345 @@
+//! Releases in stores by the command line: published, verified, refused, replaced, read; and what a failing store leaves.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Child;
+use std::thread;
+
+use serde_json::Value;
+
+use crate::lake::Lake;
+use crate::s3_server::Fault;
+
+const RELEASE: &str = "release in.parquet --policy p.toml --to s3://lake/safe --private p.json";
+
+/// The keys of the release, but for the record.
+fn objects(lake: &Lake) -> Vec<String> {
+    let keys = lake.server.keys("lake").into_iter();
+    keys.filter(|key| key.starts_with("safe/") && key != "safe/_kanon.json").collect()
+}
+
+fn record(lake: &Lake) -> Option<Value> {
+    lake.server.get("lake", "safe/_kanon.json").map(|text| serde_json::from_slice(&text).unwrap())
+}
+
+/// The store has a release that verifies with its private record, or no record at all.
+fn is_whole_or_not_there(lake: &Lake) -> bool {
+    let Some(record) = record(lake) else { return false };
+    lake.run("verify s3://lake/safe --input in.parquet --private p.json").exit(0);
+    let listed = record["tables"][0]["files"].as_array().unwrap().iter();
+    let listed: BTreeSet<String> =
+        listed.map(|file| format!("safe/{}", file["name"].as_str().unwrap())).collect();
+    assert!(objects(lake).iter().all(|key| listed.contains(key)), "more objects than the record lists");
+    true
+}
+
+#[test]
+fn a_release_appears_in_a_store_and_every_command_reads_it() {
+    let lake = Lake::new();
+    let released = lake.run(&format!("{RELEASE} --format json")).exit(0).json();
+    assert_eq!(released["folder"], "s3://lake/safe");
+    let keys = objects(&lake);
+    assert_eq!(keys.len(), 1);
+    let (name, sha256) = {
+        let record = record(&lake).unwrap();
+        let file = &record["tables"][0]["files"][0];
+        (file["name"].as_str().unwrap().to_owned(), file["sha256"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(keys[0], format!("safe/{name}"));
+    assert_eq!(name, format!("part-00000-{}.parquet", &sha256[..8]));
+
+    // The same rows as on this machine, and the same record but for the names of the files.
+    lake.run("release in.parquet --policy p.toml --to near").exit(0);
+    let near = fs::read(lake.place.path("near/part-00000.parquet")).unwrap();
+    assert_eq!(lake.server.get("lake", &keys[0]).unwrap(), near);
+    let mut far = record(&lake).unwrap();
+    let mut own: Value =
+        serde_json::from_slice(&fs::read(lake.place.path("near/_kanon.json")).unwrap()).unwrap();
+    far["tables"][0]["files"][0]["name"] = "part-00000.parquet".into();
+    far["digest"] = Value::Null;
+    own["digest"] = Value::Null;
+    assert_eq!(far, own);
+
+    for line in [
+        "verify s3://lake/safe",
+        "verify s3://lake/safe --input in.parquet --private p.json",
+        "verify s3://lake/safe/ --input in.parquet --policy p.toml",
+        "explain s3://lake/safe",
+        "risk s3://lake/safe",
+        "link in.parquet s3://lake/safe --private p.json",
+    ] {
+        let far = lake.run(line).exit(0);
+        let line = line.replace("s3://lake/safe", "near").replace("p.json", "near.private.json");
+        let near = lake.run(&line).exit(0);
+        let same = |text: &str| {
+            text.replace("s3://lake/safe/", "OUT").replace("s3://lake/safe", "OUT").replace("near", "OUT")
+        };
+        assert_eq!(same(&far.out), same(&near.out), "{line}");
+    }
+    let count = lake.run("sql -c 'SELECT count(*) AS n FROM \"s3://lake/safe\"' --format json").exit(0);
+    assert_eq!(count.json()[0]["n"], released["public"]["tables"][0]["rows"]);
+    // A copy on this machine is a release, too.
+    for key in lake.server.keys("lake") {
+        lake.place.write(&key, lake.server.get("lake", &key).unwrap());
+    }
+    lake.run("verify safe --input in.parquet --private p.json").exit(0);
+}
+
+#[test]
+fn a_release_in_a_store_is_forged_in_vain() {
+    let lake = Lake::new();
+    lake.run(RELEASE).exit(0);
+    let part = objects(&lake).remove(0);
+    let bytes = lake.server.get("lake", &part).unwrap();
+    let verify = "verify s3://lake/safe";
+
+    lake.server.put("lake", "safe/more.parquet", bytes.clone());
+    lake.run(verify).exit(1).says("an object that the record does not list");
+    lake.server.remove("lake", "safe/more.parquet");
+    // What a killed run left is said.
+    lake.server.put("lake", "safe/part-00001-0123abcd.parquet", bytes.clone());
+    assert!(lake.run(verify).exit(0).out.contains("1 object beside the release"));
+    let count = |of: &str| {
+        lake.run(&format!("sql -c 'SELECT count(*) AS n FROM \"{of}\"' --format json")).exit(0).out
+    };
+    assert_eq!(
+        count("s3://lake/safe"),
+        count(&format!("s3://lake/{part}")),
+        "only what the record lists is read"
+    );
+    lake.server.remove("lake", "safe/part-00001-0123abcd.parquet");
+
+    let mut other = bytes.clone();
+    other[9] ^= 1;
+    lake.server.put("lake", &part, other);
+    lake.run(verify).exit(1).says("is not the file that the record describes");
+    lake.server.put("lake", &part, [&*bytes, b"x"].concat());
+    lake.run(verify).exit(1).says("is not the file that the record describes");
+    lake.server.remove("lake", &part);
+    lake.run(verify).exit(1).says("is missing");
+    lake.server.put("lake", &part, bytes);
+    lake.run(verify).exit(0);
+
+    let text = String::from_utf8(lake.server.get("lake", "safe/_kanon.json").unwrap()).unwrap();
+    lake.server.put("lake", "safe/_kanon.json", text.replace("\"format\": 2", "\"format\":  2"));
+    lake.run(verify).exit(1).says("s3://lake/safe/_kanon.json was edited or damaged");
+    lake.server.remove("lake", "safe/_kanon.json");
+    lake.run(verify).exit(3).says("s3://lake/safe/_kanon.json: no such object; is this a release of kanon?");
+}
+
+#[test]
+fn what_a_release_in_a_store_may_not_do_is_refused_before_anything_is_written() {
+    let lake = Lake::with_people();
+    lake.server.put("lake", "taken/x.txt", "x");
+    lake.server.put("lake", "other/_kanon.json", "{}");
+    let before = lake.server.keys("lake");
+    for (options, code, why) in [
+        ("in.parquet --to s3://lake/safe", 2, "needs a place for its private record"),
+        ("in.parquet --to s3://lake/safe --private s3://lake/safe/p.json", 2, "is inside the release"),
+        ("in.parquet --to s3://lake/safe --private s3://lake/safe", 2, "is inside the release"),
+        ("in.parquet --to s3://lake --private p.json", 2, "expected a folder of the store"),
+        (
+            "in.parquet --to https://127.0.0.1:1/safe --private p.json",
+            2,
+            "is on a web server, which is only read",
+        ),
+        ("in.parquet --to s3://lake/taken --private p.json", 2, "other objects are there"),
+        ("in.parquet --to s3://lake/other/safe --private p.json", 2, "is inside another release"),
+        (
+            "in.parquet --to s3://lake/safe.parquet --private p.json",
+            2,
+            "name a folder, such as s3://lake/safe",
+        ),
+        ("in.parquet --to near --private s3://lake/p.json", 2, "give a path"),
+        ("in.parquet --to s3://lake/safe --private in.parquet/p.json", 2, "cannot be used"),
+        ("s3://lake/in --to s3://lake/in/safe --private p.json", 2, "would read the release"),
+        ("s3://lake/in --to s3://lake/in --private p.json", 2, "holds the input"),
+        ("s3://lake/*/*.parquet --to s3://lake/safe --private p.json", 2, "would read the release"),
+        (
+            "s3://lake/in --to s3://lake/safe --private s3://lake/in/p.json",
+            2,
+            "would read the private record",
+        ),
+        ("in.parquet --to s3://nowhere/safe --private p.json", 3, "no such bucket"),
+    ] {
+        let ran = lake.run(&format!("release --policy p.toml {options}")).exit(code);
+        assert!(ran.err.contains(why), "{options}: {ran:?}");
+        assert_eq!(lake.server.keys("lake"), before, "{options}");
+        assert!(!lake.place.path("p.json").exists(), "{options}");
+    }
+    assert_eq!(lake.server.open_uploads(), 0);
+    // A refusal by the policy leaves nothing.
+    assert!([1, 2].contains(&lake.run(&format!("{RELEASE} --set k=50")).code));
+    assert_eq!(lake.server.keys("lake"), before);
+    assert!(!lake.place.path("p.json").exists());
+}
+
+#[test]
+fn a_release_replaces_another_one_only_if_it_may() {
+    let lake = Lake::new();
+    lake.run(RELEASE).exit(0);
+    let (first, private) = (lake.server.keys("lake"), fs::read(lake.place.path("p.json")).unwrap());
+    lake.run(&format!("{RELEASE} --set k=4"))
+        .exit(2)
+        .says("a release already exists; --overwrite replaces it");
+    assert_eq!(
+        (lake.server.keys("lake"), fs::read(lake.place.path("p.json")).unwrap()),
+        (first.clone(), private)
+    );
+    lake.run(&format!("{RELEASE} --set k=4 --overwrite")).exit(0);
+    assert!(is_whole_or_not_there(&lake));
+    assert_eq!(lake.server.keys("lake").len(), first.len(), "the objects of the first one are removed");
+    assert_eq!(record(&lake).unwrap()["models"][0]["required"], 4);
+    // The same again changes nothing, and says so.
+    let before = (lake.server.keys("lake"), fs::read(lake.place.path("p.json")).unwrap());
+    for options in ["", " --overwrite"] {
+        let again = lake.run(&format!("{RELEASE} --set k=4{options} --format json")).exit(0).json();
+        assert_eq!(again["unchanged"], true);
+        assert_eq!(again["public"], record(&lake).unwrap());
+        assert_eq!((lake.server.keys("lake"), fs::read(lake.place.path("p.json")).unwrap()), before);
+    }
+    // A private record of another release stays.
+    lake.run("release in.parquet --policy p.toml --to s3://lake/third --private p.json")
+        .exit(2)
+        .says("belongs to another release");
+    // It may be in a store, too.
+    let far = "release in.parquet --policy p.toml --to s3://lake/fourth --private s3://lake/private/";
+    lake.run(far).exit(0);
+    assert!(lake.server.get("lake", "private/fourth.private.json").is_some());
+    lake.run("verify s3://lake/fourth --input in.parquet --private s3://lake/private").exit(0);
+    lake.run(&format!("{far} --set k=4 --overwrite")).exit(0);
+    lake.run("verify s3://lake/fourth --input in.parquet --private s3://lake/private").exit(0);
+    let of_private: Vec<String> =
+        lake.server.keys("lake").into_iter().filter(|key| key.starts_with("private/")).collect();
+    assert_eq!(of_private, ["private/fourth.private.json"]);
+    // What a release with two tables holds.
+    let two = "release in.parquet --policy p.toml --set method=anatomy --set k=2 --to s3://lake/two --private two.json";
+    let ran = lake.run(two);
+    if ran.code == 0 {
+        lake.run("verify s3://lake/two --input in.parquet --private two.json").exit(0);
+    }
+}
+
+#[test]
+fn of_runs_at_the_same_time_exactly_one_publishes() {
+    for race in 0..6 {
+        let lake = Lake::new();
+        let others = ["one", "two", "three"].map(|name| {
+            let folder = lake.place.path(name);
+            fs::create_dir(&folder).unwrap();
+            folder
+        });
+        // Two of them make the same release; each is as if on a machine of its own.
+        let start = |at: usize| -> Child {
+            let k = 3 + at / 2;
+            let line = format!(
+                "release in.parquet --policy p.toml --set k={k} --to s3://lake/safe --private p{at}.json"
+            );
+            lake.start(&line, &[("TMPDIR", others[at].to_str().unwrap())])
+        };
+        let runs: Vec<Child> = (0..3).map(start).collect();
+        let ended: Vec<(i32, String)> = runs
+            .into_iter()
+            .map(|run| {
+                let output = run.wait_with_output().unwrap();
+                (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+            })
+            .collect();
+        let winners: Vec<usize> = (0..3).filter(|at| ended[*at].0 == 0).collect();
+        assert_eq!(winners.len(), 1, "race {race}: {ended:?}");
+        for (code, err) in ended.iter().filter(|(code, _)| *code != 0) {
+            assert!(*code == 3 && err.contains("another run") || err.contains("already exists"), "{err}");
+        }
+        let winner = winners[0];
+        lake.run(&format!("verify s3://lake/safe --input in.parquet --private p{winner}.json")).exit(0);
+        let private: Vec<usize> =
+            (0..3).filter(|at| lake.place.path(&format!("p{at}.json")).exists()).collect();
+        assert_eq!(private, [winner], "race {race}");
+        assert_eq!(objects(&lake).len(), 1, "race {race}");
+    }
+}
+
+/// A later extract is released like an earlier one, whose private record lies in the store.
+#[test]
+fn a_recoding_is_repeated_in_a_store() {
+    let lake = Lake::new();
+    let release = "release in.parquet --policy p.toml --to s3://lake/one --private s3://lake/private";
+    lake.run(release).exit(0);
+    lake.run("release in.parquet --recoding s3://lake/private/one.private.json --to s3://lake/two").exit(0);
+    lake.run("verify s3://lake/two --input in.parquet --private s3://lake/private").exit(0);
+    assert!(lake.server.get("lake", "private/two.private.json").is_some());
+}
+
+#[test]
+fn copy_writes_to_a_store_but_into_no_release() {
+    let lake = Lake::new();
+    lake.run(&RELEASE.replace("--private p.json", "--private s3://lake/p.private.json")).exit(0);
+    let sql = |text: &str| {
+        lake.place.write("x.sql", text);
+        lake.run("sql --file x.sql --format json")
+    };
+    for to in ["s3://lake/copy/a.parquet", "s3://lake/copy b/c.csv", "s3://lake/copies/"] {
+        sql(&format!(
+            "COPY (SELECT age, zip FROM 'in.parquet') TO '{to}'{}",
+            match to.ends_with('/') {
+                true => " STORED AS PARQUET",
+                false => "",
+            }
+        ))
+        .exit(0);
+        let sum = |of: &str| sql(&format!("SELECT count(*) AS n, sum(age) AS s FROM '{of}'")).exit(0).out;
+        assert_eq!(sum(to), sum("in.parquet"), "{to}");
+    }
+    let before = lake.server.keys("lake");
+    for (to, why) in [
+        ("s3://lake/safe", "is a release, which COPY would damage"),
+        ("s3://lake/safe/more.parquet", "is inside a release"),
+        ("s3://lake/safe/x/more.parquet", "is inside a release"),
+        ("s3://lake/p.private.json", "is the private record of a release"),
+        ("s3://lake/50%/x.csv", "expected none of `%`"),
+        ("https://127.0.0.1:1/x.csv", "is on a web server, which is only read"),
+    ] {
+        let ran = sql(&format!("COPY (SELECT age FROM 'in.parquet') TO '{to}' STORED AS CSV"));
+        assert!(ran.code == 2 && ran.err.contains(why), "{to}: {ran:?}");
+        assert_eq!(lake.server.keys("lake"), before, "{to}");
+    }
+    sql("COPY (SELECT age FROM 'in.parquet') TO 's3://nowhere/x.csv'").exit(3).says("no such bucket");
+}
+
+/// Each request of a small release fails in each way, for a first release and for one that replaces it.
+#[test]
+fn a_store_that_fails_shows_a_whole_release_or_none() {
+    let faults = [
+        Fault::Status(403, "AccessDenied"),
+        Fault::ActThenClose,
+        Fault::ActThenStatus(500, "InternalError"),
+        Fault::Cut,
+    ];
+    let counted = Lake::new();
+    counted.run(RELEASE).exit(0);
+    let first = counted.server.requests().len();
+    assert!(first > 8, "{first} requests");
+    thread::scope(|scope| {
+        for fault in faults {
+            scope.spawn(move || {
+                for nth in 0..first {
+                    let lake = Lake::new();
+                    lake.server.fault(nth, fault);
+                    let ran = lake.run(RELEASE);
+                    let is_there = is_whole_or_not_there(&lake);
+                    assert_eq!(ran.code == 0, is_there, "{fault:?} at {nth}: {ran:?}");
+                    if !is_there {
+                        assert!(
+                            objects(&lake).is_empty() || ran.err.contains("may remain"),
+                            "{fault:?} at {nth}: {ran:?}"
+                        );
+                        assert_eq!(ran.code, 3, "{fault:?} at {nth}: {ran:?}");
+                        lake.run(RELEASE).exit(0);
+                        assert!(is_whole_or_not_there(&lake));
+                    }
+                }
+            });
+        }
+    });
+}
