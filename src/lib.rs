@@ -209,6 +209,7 @@ pub mod answers {
 pub mod records {
     pub use crate::generalize::{Centroid, Ends};
     pub use crate::measure::utility::{ColumnUtility, PairUtility, QueryUtility, Utility};
+    pub use crate::policy::{Compression, Layout};
     pub use crate::release::publish::input_records::{InputColumn, InputRecord};
     pub use crate::release::publish::model_record::ModelRecord;
     pub use crate::release::publish::recoding_record::{

@@ -91,6 +91,7 @@ for step in $steps; do
         # Real servers of S3 and Azure on this machine.
         cargo build --locked --bin kanon
         bash tests/lake/reading.sh "$(target_directory)/debug/kanon" "$(target_directory)/lake"
+        bash tests/lake/publishing.sh "$(target_directory)/debug/kanon" "$(target_directory)/lake"
         ;;
     *)
         printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards, lake\n' "$step" >&2

@@ -94,7 +94,11 @@ impl Release {
         if let Some(policy) = &policy {
             let source = PolicySource { spec: &policy.spec, files: &policy.folder };
             if let Some(public) = unchanged(run, &(&input).into(), &source, &place)? {
-                return Done::of(&UnchangedAnswer::of(public, &place));
+                let mut done = Done::of(&UnchangedAnswer::of(public, &place))?;
+                if self.report.is_some() {
+                    done.document.note("the file of --report was not written, because nothing was released");
+                }
+                return Ok(done);
             }
         }
         let mut released = match (&policy, &earlier) {

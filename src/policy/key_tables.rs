@@ -126,4 +126,13 @@ pub const OUTPUT: &[Key] = &[
         "private",
         "the file (`.json`) or folder of the private record, from the policy's folder on; `--private` goes before it (default: beside the release)",
     ),
+    key("row_group_rows", "the most rows of a row group of the Parquet files, from 1000 on (default 262144)"),
+    key(
+        "file_bytes",
+        "the bytes from which on a file ends, at the end of a row group, from 10000 on (default 536870912)",
+    ),
+    key(
+        "compression",
+        "how pages are compressed: `\"none\"`, `\"snappy\"`, `\"lz4\"`, `\"gzip\"` or `\"zstd\"` (default `\"zstd\"`)",
+    ),
 ];

@@ -5,6 +5,7 @@ use toml::Value;
 use super::PolicySpec;
 use super::key_tables::{OUTPUT, names};
 use super::keys::{Keys, checked_setting, day, expected, join, string, table_of};
+use super::layout::Layout;
 use super::spec::ColumnSpec;
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
@@ -99,6 +100,8 @@ pub struct Output {
     pub(super) names_left_out: Option<bool>,
     /// The file or folder of the private record.
     pub(super) private: Option<String>,
+    /// How its files are laid out.
+    pub(super) layout: Layout,
 }
 
 impl PolicySpec {
@@ -113,7 +116,7 @@ impl Output {
     /// Reads the table `[output]`.
     pub(super) fn read(value: Value) -> Result<Self> {
         let table = table_of(value).map_err(|error| error.at("output"))?;
-        let mut keys = Keys::new("output".into(), table, &names(OUTPUT), &["partitions", "compression"])?;
+        let mut keys = Keys::new("output".into(), table, &names(OUTPUT), &["partitions"])?;
         let ends = keys.take("ends", |value| match string(value)?.as_str() {
             "values" => Ok(Ends::Values),
             "closed" => Ok(Ends::Closed),
@@ -137,7 +140,8 @@ impl Output {
             path if path.is_empty() => Err(Error::policy("expected a file or a folder, found an empty text")),
             path => Ok(path),
         })?;
-        Ok(Self { ends, writes_ends, released_on, names_left_out, private })
+        let layout = Layout::take(&mut keys)?;
+        Ok(Self { ends, writes_ends, released_on, names_left_out, private, layout })
     }
 
     /// Returns what the ends of intervals show, where the method makes its own.
@@ -153,6 +157,11 @@ impl Output {
     /// Returns the day of the release, if the policy states one.
     pub fn released_on(&self) -> Option<&str> {
         self.released_on.as_deref()
+    }
+
+    /// Returns how the files are laid out.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Returns whether the public record names the columns that are left out.

@@ -18,6 +18,7 @@ pub mod key_tables;
 mod keys;
 #[cfg(test)]
 mod known_tests;
+pub mod layout;
 mod method;
 pub mod own_rows;
 mod population;
@@ -48,6 +49,7 @@ pub use builder::{PolicyBuilder, PolicyColumn, PolicyRequirement};
 pub use cell_forms::{DateFormat, NumberFormat};
 pub use csv_options::{CsvOptions, CsvType};
 pub use keys::parse_day;
+pub use layout::{Compression, Layout};
 pub use method::Output;
 pub use own_rows::{register_generalizer, register_loss, register_model};
 pub use promises::Promises;

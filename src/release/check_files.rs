@@ -16,16 +16,18 @@ use crate::error::{Error, Result};
 use crate::input::{Input, InputFormat};
 use crate::release::check_record::refused;
 use crate::release::publish::record::{FileRecord, PublicRecord, RECORD, TableRecord};
-use crate::release::publish::released_files::{name_of_content, name_of_number};
+use crate::release::publish::released_files::{name_of_number, name_of_run, run_of_name};
 use crate::release::publish::write::{self, Part};
 use crate::store::Object;
 
-/// Checks that the files of a record are named by their numbers, or all by number and content, as in a store: no file is listed
+/// Checks that the files of each table are named by their numbers, or all by number and run, as in a store: no file is listed
 /// twice, and no name is a path.
-pub(super) fn check_names(files: &[FileRecord]) -> Result<()> {
-    let is_numbered = |(at, file): (usize, &FileRecord)| file.name == name_of_number(at);
-    let is_of_content = |(at, file): (usize, &FileRecord)| file.name == name_of_content(at, &file.sha256);
-    if files.iter().enumerate().all(is_numbered) || files.iter().enumerate().all(is_of_content) {
+pub(super) fn check_names(tables: &[TableRecord]) -> Result<()> {
+    let run = tables.iter().flat_map(|table| &table.files).find_map(|file| run_of_name(&file.name));
+    let name = |at| run.map_or_else(|| name_of_number(at), |run| name_of_run(at, run));
+    let are_right =
+        |table: &TableRecord| table.files.iter().enumerate().all(|(at, file)| file.name == name(at));
+    if tables.iter().all(are_right) {
         return Ok(());
     }
     Err(refused("the files of the record are not numbered from part-00000.parquet"))
@@ -86,7 +88,7 @@ pub(super) fn check_table(
     if table.rows != parts.iter().map(|part| part.rows).sum::<u64>() {
         return Err(refused("the number of rows or classes differs from the record"));
     }
-    check_bytes(run, &folder, &table.files, schema.clone(), footer, &public.tool)
+    check_bytes(run, &folder, &table.files, schema.clone(), footer, public)
 }
 
 /// Checks files against the plan: listing, schema, footer and row counts.
@@ -139,12 +141,21 @@ pub(super) fn check_bytes(
     files: &[FileRecord],
     schema: Schema,
     footer: &[(String, String)],
-    tool: &str,
+    public: &PublicRecord,
 ) -> Result<bool> {
+    let (tool, layout) = (public.tool.as_str(), public.layout);
     let schema = Arc::new(schema);
     for (number, file) in files.iter().enumerate() {
         let is_last = number + 1 == files.len();
-        match write::digest_again(&folder.join(&file.name), &schema, footer, tool, is_last, &run.stop)? {
+        match write::digest_again(
+            &folder.join(&file.name),
+            &schema,
+            footer,
+            tool,
+            layout,
+            is_last,
+            &run.stop,
+        )? {
             Some(digest) if digest == file.sha256 => {}
             _ if tool != write::CREATED_BY => return Ok(false),
             Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),

@@ -55,6 +55,9 @@ pub(super) fn check_words(public: &PublicRecord) -> Result<()> {
     if public.counted_in != counted_in(public.individuals.is_some()) {
         return Err(refused("the record contradicts itself on what is counted"));
     }
+    if !public.layout.is_valid() {
+        return Err(refused("the record names a layout of files that kanon does not write"));
+    }
     let is_released = |column: &ColumnRecord| Role::parse(&column.role).is_ok_and(Role::is_released);
     if !public.columns().all(is_released) {
         return Err(refused("the record contradicts itself on the role of a column"));

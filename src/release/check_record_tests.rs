@@ -122,6 +122,7 @@ pub(in crate::release) fn public(
         models,
         counted_in: "individuals".into(),
         recoding: RecodingRecord::Levels(levels),
+        layout: Default::default(),
         tables: vec![TableRecord { folder: None, columns, rows: 200, files: Vec::new() }],
         individuals: Some(100),
         classes: 10,

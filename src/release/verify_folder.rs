@@ -78,12 +78,12 @@ async fn check_local(
     }
     let public = PublicRecord::read(out)?;
     check_record::check_words(&public)?;
+    check_names(&public.tables)?;
     if public.tables.iter().any(|table| table.folder.is_some()) {
         check_folders(out, &public.tables)?;
     }
     for table in &public.tables {
         let (folder, parts) = (table.path(out), table.parts());
-        check_names(&table.files)?;
         check_listing(&folder, &parts)?;
         for file in &table.files {
             if FileRecord::of(&folder, &file.name, file.rows)? != *file {
@@ -184,6 +184,9 @@ async fn against(
     if public.recoding.kind() != Some(policy.kind) {
         let method = &policy.spec.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
+    }
+    if public.layout != policy.spec.output.layout() {
+        return Err(refused("the files are laid out otherwise than the policy says"));
     }
     let written = read_tables(&loaded.session, out, public)?;
     let records = Records { public, private, written: &written };

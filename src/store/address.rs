@@ -150,11 +150,25 @@ impl RemoteAddress {
         self.key.trim_end_matches('/')
     }
 
-    /// Returns whether it lies in a folder, or is it.
+    /// Returns the same address without a `/` at its end.
+    pub(crate) fn trimmed(&self) -> Self {
+        self.with_key(self.key().to_owned())
+    }
+
+    /// Returns what tells whether addresses may lie in one store: a store has several schemes, and `az` leaves the account out.
+    pub(crate) fn store(&self) -> String {
+        let host = self.root.split_once("://").map_or("", |(_, host)| host);
+        match self.kind {
+            StoreKind::Http | StoreKind::Registered => self.root.clone(),
+            kind => format!("{kind:?} {}", host.split('@').next().unwrap_or_default()),
+        }
+    }
+
+    /// Returns whether it may lie in a folder, or be it.
     pub(crate) fn is_in(&self, folder: &Self) -> bool {
         let below = self.key().strip_prefix(folder.key());
         let is_below = |below: &str| below.is_empty() || below.starts_with('/') || folder.key().is_empty();
-        self.root == folder.root && below.is_some_and(is_below)
+        self.store() == folder.store() && below.is_some_and(is_below)
     }
 
     /// Returns the address of a name in this folder.
@@ -164,8 +178,7 @@ impl RemoteAddress {
     }
 
     /// Returns the folders above, the nearest first, but for the store itself.
-    #[doc(hidden)]
-    pub fn folders_above(&self) -> Vec<Self> {
+    pub(super) fn folders_above(&self) -> Vec<Self> {
         let key = self.key();
         let ends = key.rmatch_indices('/');
         ends.map(|(end, _)| self.with_key(key.get(..end).unwrap_or_default().to_owned())).collect()
@@ -338,6 +351,29 @@ mod tests {
             assert_eq!((parsed.to_string().as_str(), parsed.name()), (shown, name), "{address}");
             assert!(parsed.local().is_none() && local_path(address).is_err());
         }
+    }
+
+    #[test]
+    fn addresses_of_one_store_lie_in_its_folders() {
+        let address = |text: &str| match Address::parse(text).unwrap() {
+            Address::Remote(address) => address,
+            Address::Local(_) => unreachable!(),
+        };
+        for (inner, folder, is_in) in [
+            ("s3://lake/safe/p.json", "s3://lake/safe", true),
+            ("s3a://lake/safe", "s3://lake/safe/", true),
+            ("s3://lake/safe2/p.json", "s3://lake/safe", false),
+            ("s3://other/safe/p.json", "s3://lake/safe", false),
+            ("az://in/safe/x", "abfss://in@acc.dfs.core.windows.net/safe", true),
+            ("s3://lake/x", "s3://lake", true),
+        ] {
+            assert_eq!(address(inner).is_in(&address(folder)), is_in, "{inner} in {folder}");
+        }
+        let above = address("s3://lake/a/b/c/").folders_above();
+        assert_eq!(
+            above.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["s3://lake/a/b", "s3://lake/a"]
+        );
     }
 
     #[test]

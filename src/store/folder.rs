@@ -1,38 +1,44 @@
-//! A folder of a store to which a run writes: its objects listed, written under conditions, and read back.
+//! A folder of a store in which a release lies or will lie: its objects listed, read, and written under conditions.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
 use object_store::path::Path as Key;
 use object_store::{
-    Attribute, Attributes, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions,
-    PutOptions, PutPayload, UpdateVersion, WriteMultipart,
+    Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode,
+    PutMultipartOptions, PutPayload, UpdateVersion,
 };
 use sha2::{Digest, Sha256};
 
 use super::address::{RemoteAddress, StoreKind};
 pub(crate) use super::io::Until;
-use super::io::unless_stopped;
+use super::io::stopped;
 use super::object::Tag;
 use super::stores::{client, client_without_retries};
-use super::words::{is_certainly_not_done, is_missing, of_store};
+use super::words::{is_missing, is_refused, of_store};
 use crate::engine::{Context, into_store};
 use crate::error::{Error, ErrorCode, Result};
 use crate::progress::CancelToken;
 
 /// The bytes that are written or read by one request.
 const PIECE: usize = 8 << 20;
+/// The most pieces of an object, of which stores take 10,000.
+const MOST_PIECES: u64 = 9_999;
 /// The pieces of a file that are written at the same time.
 const PIECES: usize = 2;
+
+const READING: &str = "reading the release";
+
+/// The most time for a file.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest text that is read.
 const LONGEST_TEXT: u64 = 256 << 20;
-/// The metadata that names the run which wrote a text. Azure takes letters and digits only.
-const RUN: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("kanonrun"));
 
 /// A folder of a store. Its objects are named by what follows the folder in their keys.
 #[derive(Clone)]
@@ -56,29 +62,22 @@ pub(crate) struct Listed {
 #[derive(Debug, Clone)]
 pub(crate) struct StoredText {
     pub(crate) text: String,
-    /// The run that wrote it.
-    run: Option<String>,
     version: UpdateVersion,
 }
 
 impl StoredText {
-    /// Returns whether a run wrote it.
-    pub(crate) fn is_by(&self, run: &str) -> bool {
-        self.run.as_deref() == Some(run)
-    }
-
     /// Returns whether nothing was written since `other` was read.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         let tag = |text: &Self| text.version.e_tag.clone().map(Tag);
-        (&self.text, &self.run, tag(self)) == (&other.text, &other.run, tag(other))
+        (&self.text, tag(self)) == (&other.text, tag(other))
     }
 }
 
-/// A write that was refused, or of which nothing is known.
-pub(crate) struct NotWritten {
+/// A single request that failed.
+pub(crate) struct Failed {
     pub(crate) error: Error,
-    /// Whether it is certain that nothing was written and that nothing will be.
-    pub(crate) is_certain: bool,
+    /// Whether the store refused it, so that nothing was done and nothing will be.
+    pub(crate) is_refused: bool,
 }
 
 impl StoredFolder {
@@ -141,29 +140,45 @@ impl StoredFolder {
         Ok(all.filter(|object| object.bytes > 0 || object.name.contains('.')).collect())
     }
 
-    /// Reads a text with what is needed to replace it; `None` if it is not there. Each answer is that of one request if it is
-    /// read `once`.
+    /// Reads a text with what is needed to replace it; `None` if it is not there.
     ///
     /// # Errors
     /// A data error if it cannot be read, or if it is far too long.
-    pub(crate) fn text(&self, name: &str, once: bool, until: Until<'_>) -> Result<Option<StoredText>> {
-        let (store, key) = (if once { &self.once } else { &self.store }, self.key_of(name)?);
-        let store = Arc::clone(store);
+    pub(crate) fn text(&self, name: &str, until: Until<'_>) -> Result<Option<StoredText>> {
+        self.read_text(&self.store, name, until).map_err(|failed| failed.error)
+    }
+
+    /// Reads a text by one request, like [`text`](Self::text).
+    pub(crate) fn text_once(
+        &self,
+        name: &str,
+        until: Until<'_>,
+    ) -> std::result::Result<Option<StoredText>, Failed> {
+        self.read_text(&self.once, name, until)
+    }
+
+    fn read_text(
+        &self,
+        store: &Arc<dyn ObjectStore>,
+        name: &str,
+        until: Until<'_>,
+    ) -> std::result::Result<Option<StoredText>, Failed> {
+        let unknown = |error| Failed { error, is_refused: false };
+        let (store, key) = (Arc::clone(store), self.key_of(name).map_err(unknown)?);
         let read = until.wait(async move {
             let answer = store.get(&key).await?;
             if answer.meta.size > LONGEST_TEXT {
                 return Err(into_store(Error::data("it is too long for a record")));
             }
-            let run = answer.attributes.get(&RUN).map(|run| run.to_string());
             let version =
                 UpdateVersion { e_tag: answer.meta.e_tag.clone(), version: answer.meta.version.clone() };
             let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
-            Ok(StoredText { text, run, version })
-        })?;
-        match read {
+            Ok(StoredText { text, version })
+        });
+        match read.map_err(unknown)? {
             Ok(text) => Ok(Some(text)),
             Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(self.failed(name, &error)),
+            Err(error) => Err(Failed { error: self.failed(name, &error), is_refused: is_refused(&error) }),
         }
     }
 
@@ -172,74 +187,66 @@ impl StoredFolder {
         &self,
         name: &str,
         text: &str,
-        run: &str,
         replaces: Option<&StoredText>,
         until: Until<'_>,
-    ) -> std::result::Result<(), NotWritten> {
-        let uncertain = |error| NotWritten { error, is_certain: false };
-        let certain = |error| NotWritten { error, is_certain: true };
-        let (store, key) = (Arc::clone(&self.once), self.key_of(name).map_err(certain)?);
+    ) -> std::result::Result<(), Failed> {
+        let unknown = |error| Failed { error, is_refused: false };
+        let (store, key) = (Arc::clone(&self.once), self.key_of(name).map_err(unknown)?);
         let mode = replaces.map_or(PutMode::Create, |there| PutMode::Update(there.version.clone()));
-        let attributes = Attributes::from_iter([(RUN, run.to_owned())]);
-        let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let payload = PutPayload::from(text.to_owned());
-        let written = until.wait(async move { store.put_opts(&key, payload, options).await });
-        written.map_err(uncertain)?.map(drop).map_err(|error| NotWritten {
-            error: self.failed(name, &error),
-            is_certain: is_certainly_not_done(&error),
-        })
+        let written = until.wait(async move { store.put_opts(&key, payload, mode.into()).await });
+        written
+            .map_err(unknown)?
+            .map(drop)
+            .map_err(|error| Failed { error: self.failed(name, &error), is_refused: is_refused(&error) })
     }
 
-    /// Returns the length of an object; `None` if it is not there.
-    ///
-    /// # Errors
-    /// A data error if its store fails.
-    pub(crate) fn bytes_of(&self, name: &str, until: Until<'_>) -> Result<Option<u64>> {
-        let (store, key) = (Arc::clone(&self.store), self.key_of(name)?);
-        match until.wait(async move { store.head(&key).await })? {
-            Ok(meta) => Ok(Some(meta.size)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(self.failed(name, &error)),
-        }
-    }
-
-    /// Writes a file to a name that is free. Another run may write the same meanwhile, so that the object has to be
-    /// [looked at](Self::holds) afterwards.
+    /// Writes a file to a name that only this run writes. What was begun is ended when the run is stopped, so that nothing
+    /// arrives later.
     ///
     /// # Errors
     /// A data error if the file or its store fails, the error of a stopped run; something may be there.
     pub(crate) fn write_file(&self, name: &str, path: &Path, stop: &CancelToken) -> Result<()> {
-        /// No file takes as long.
-        const LONGEST: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
         let (store, key) = (Arc::clone(&self.store), self.key_of(name)?);
-        let mut file = File::open(path).context("reading the release")?;
-        let bytes = file.metadata().context("reading the release")?.len();
-        let stopped = stop.clone();
+        let mut file = File::open(path).context(READING)?;
+        let bytes = file.metadata().context(READING)?.len();
+        let stop = stop.clone();
         let written = Until::Passed(LONGEST).wait(async move {
-            let stop = &stopped;
             if bytes <= PIECE as u64 {
                 let mut whole = Vec::new();
-                file.read_to_end(&mut whole).context("reading the release").map_err(into_store)?;
-                let options = PutOptions::from(PutMode::Create);
-                let put = unless_stopped(stop, store.put_opts(&key, whole.into(), options)).await;
-                return put.map_err(into_store)?.map(drop);
+                file.read_to_end(&mut whole).context(READING).map_err(into_store)?;
+                return match store.put_opts(&key, whole.into(), PutMode::Create.into()).await {
+                    // An earlier try of the client wrote it.
+                    Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => Ok(()),
+                    written => written.map(drop),
+                };
             }
-            let upload = store.put_multipart_opts(&key, PutMultipartOptions::default()).await?;
-            let mut upload = WriteMultipart::new_with_chunk_size(upload, PIECE);
-            if let Err(error) = send(&mut upload, &mut file, stop).await {
+            let mut upload = store.put_multipart_opts(&key, PutMultipartOptions::default()).await?;
+            let piece = (PIECE as u64).max(bytes.div_ceil(MOST_PIECES));
+            if let Err(error) = send(&mut *upload, &mut file, piece, &stop).await {
                 // The store keeps what cannot be given up.
                 let _ = upload.abort().await;
                 return Err(error);
             }
-            unless_stopped(stop, upload.finish()).await.map_err(into_store)?.map(drop)
+            Ok(())
         })?;
-        match written {
-            // What an earlier try of the client wrote, or another run.
-            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                Ok(())
-            }
-            written => written.map_err(|error| self.failed(name, &error)),
+        written.map_err(|error| self.failed(name, &error))
+    }
+
+    /// Returns whether the store refuses to write a file again where it is, as the condition says. Larger files are written
+    /// without conditions: of them nothing is known.
+    ///
+    /// # Errors
+    /// A data error if the file cannot be read.
+    pub(crate) fn is_conditional(&self, name: &str, path: &Path, until: Until<'_>) -> Result<bool> {
+        if std::fs::metadata(path).context(READING)?.len() > PIECE as u64 {
+            return Ok(true);
         }
+        let whole = std::fs::read(path).context(READING)?;
+        let (store, key) = (Arc::clone(&self.once), self.key_of(name)?);
+        let again =
+            until.wait(async move { store.put_opts(&key, whole.into(), PutMode::Create.into()).await })?;
+        Ok(again.is_err())
     }
 
     /// Returns whether an object has this length and this SHA-256.
@@ -320,16 +327,28 @@ impl StoredFolder {
 }
 
 /// Sends a file in pieces.
-async fn send(upload: &mut WriteMultipart, file: &mut File, stop: &CancelToken) -> object_store::Result<()> {
-    let mut piece = vec![0; PIECE];
-    loop {
-        let read = file.read(&mut piece).context("reading the release").map_err(into_store)?;
-        if read == 0 {
-            return Ok(());
+async fn send(
+    upload: &mut dyn MultipartUpload,
+    file: &mut File,
+    bytes: u64,
+    stop: &CancelToken,
+) -> object_store::Result<()> {
+    let mut is_whole = false;
+    while !is_whole {
+        stopped(stop).map_err(into_store)?;
+        let mut pieces = Vec::new();
+        while pieces.len() < PIECES && !is_whole {
+            let mut piece = Vec::new();
+            Read::take(&mut *file, bytes).read_to_end(&mut piece).context(READING).map_err(into_store)?;
+            is_whole = (piece.len() as u64) < bytes;
+            if !piece.is_empty() {
+                pieces.push(upload.put_part(piece.into()));
+            }
         }
-        unless_stopped(stop, upload.wait_for_capacity(PIECES)).await.map_err(into_store)??;
-        upload.write(&piece[..read]);
+        // All of them end, also where one fails.
+        futures::future::join_all(pieces).await.into_iter().collect::<object_store::Result<()>>()?;
     }
+    upload.complete().await.map(drop)
 }
 
 impl fmt::Debug for StoredFolder {

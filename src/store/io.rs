@@ -88,21 +88,11 @@ impl Until<'_> {
     }
 }
 
-/// Waits for a future; a stopped run waits no longer.
+/// Checks that neither the run nor the process was stopped.
 ///
 /// # Errors
 /// [`Error::interrupted`].
-pub(super) async fn unless_stopped<T>(stop: &CancelToken, future: impl Future<Output = T>) -> Result<T> {
-    let mut future = std::pin::pin!(future);
-    loop {
-        match tokio::time::timeout(LOOK, &mut future).await {
-            Ok(value) => return Ok(value),
-            Err(_) => check(stop)?,
-        }
-    }
-}
-
-fn check(stop: &CancelToken) -> Result<()> {
+pub(super) fn stopped(stop: &CancelToken) -> Result<()> {
     stop.check().and_then(|()| stop_of_process().check())
 }
 
@@ -122,7 +112,7 @@ pub(super) fn wait<T: Send + 'static>(
     stop: &CancelToken,
     future: impl Future<Output = T> + Send + 'static,
 ) -> Result<T> {
-    received(future, |_| check(stop))
+    received(future, |_| stopped(stop))
 }
 
 /// The time between two looks at what ends a wait.

@@ -68,12 +68,11 @@ impl Objects for StoredObjects {
             }
             _ => (address.key.trim_end_matches('/'), None),
         };
-        let listed = self.below(root, usize::MAX, stop)?;
+        let listed = self.released_below(root, stop)?;
         // A store has no empty folders.
         if listed.is_empty() && (denied.is_some() || !root.is_empty()) {
             return Err(denied.unwrap_or_else(nothing));
         }
-        let listed = self.without_unreleased(root, listed, stop).map_err(place)?;
         let known = self.with_marks_above(root, &listed, stop)?;
         Below { address, root, pattern }.kept(listed, known)
     }
@@ -183,24 +182,29 @@ impl StoredObjects {
         Ok(listed)
     }
 
-    /// Returns, where a release lies in a folder, what belongs to it.
-    fn without_unreleased(
-        &self,
-        root: &str,
-        mut listed: Vec<ObjectMeta>,
-        stop: &CancelToken,
-    ) -> Result<Vec<ObjectMeta>> {
+    /// Lists objects in a folder; where a release lies there, those that belong to it.
+    fn released_below(&self, root: &str, stop: &CancelToken) -> Result<Vec<ObjectMeta>> {
+        /// While a release is replaced, its objects appear and disappear.
+        const TRIES: usize = 3;
         let folder = self.address.with_key(root.to_owned());
         let record = folder.join(RECORD);
-        if !listed.iter().any(|object| object.location.as_ref() == record.key) {
-            return Ok(listed);
-        }
-        let text = StoredFolder::open(&folder)?.text(RECORD, false, Until::Stopped(stop))?;
-        if let Some(names) = text.and_then(|text| listed_by(&text.text)) {
+        for _ in 0..TRIES {
+            let mut listed = self.below(root, usize::MAX, stop)?;
+            if !listed.iter().any(|object| object.location.as_ref() == record.key) {
+                return Ok(listed);
+            }
+            let text = StoredFolder::open(&folder)?.text(RECORD, Until::Stopped(stop))?;
+            let names = text.and_then(|text| listed_by(&text.text)).ok_or_else(|| {
+                let why = "is damaged, so it is not known which objects belong to the release";
+                Error::data(format!("the record {record} {why}")).coded(ErrorCode::DamagedFile)
+            })?;
             let keys: BTreeSet<String> = names.iter().map(|name| folder.join(name).key).collect();
             listed.retain(|object| keys.contains(object.location.as_ref()));
+            if listed.len() == keys.len() {
+                return Ok(listed);
+            }
         }
-        Ok(listed)
+        Err(Error::data(format!("objects of the release {folder} are missing; `kanon verify` says more")))
     }
 
     /// Returns the keys that were listed, and some of what lies above, which shows whether all are part of a table of
@@ -283,6 +287,20 @@ impl Below<'_> {
 }
 
 impl RemoteAddress {
+    /// Returns whether a folder above holds a release, as far as that may be asked.
+    ///
+    /// # Errors
+    /// A data error if the store fails.
+    #[doc(hidden)]
+    pub fn is_in_release(&self) -> Result<bool> {
+        for above in self.folders_above() {
+            if above.holds(RECORD)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns whether a folder of a store has an object of a name; not of a glob or a web server, which have no such folders.
     ///
     /// # Errors
@@ -318,7 +336,7 @@ impl RemoteAddress {
             Some(Err(_)) => false,
             Some(Ok(pattern)) => {
                 let below = Below { address: self, root: "", pattern: Some(pattern) };
-                self.root == other.root && below.is_matched(other.key())
+                other.is_in(&self.with_key(String::new())) && below.is_matched(other.key())
             }
         }
     }

@@ -111,6 +111,21 @@ pub(super) fn client_without_retries(address: &RemoteAddress) -> Result<Arc<dyn 
     })
 }
 
+/// Returns what options and the environment say of where stores are: equal addresses may lead to different ones.
+pub(crate) fn endpoints() -> String {
+    const NAMES: [&str; 5] = [
+        "AWS_ENDPOINT",
+        "AWS_ENDPOINT_URL",
+        "AZURE_STORAGE_ACCOUNT_NAME",
+        "AZURE_STORAGE_ENDPOINT",
+        "AZURE_ENDPOINT",
+    ];
+    let options = with_stores(|stores| stores.options.clone()).into_iter();
+    let options = options.filter(|(key, _)| key.contains("endpoint") || key.contains("account_name"));
+    let variables = NAMES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+    options.chain(variables).map(|(key, value)| format!("{key}={value} ")).collect()
+}
+
 /// Lets the engine write to the store of an address in a session.
 ///
 /// # Errors

@@ -87,7 +87,9 @@ impl Cause {
             StoreError::NotFound { .. } => {
                 told.filter(|cause| *cause == Self::NoBucket).unwrap_or(Self::Missing)
             }
-            StoreError::Precondition { .. } | StoreError::NotModified { .. } => Self::Changed,
+            StoreError::Precondition { .. }
+            | StoreError::NotModified { .. }
+            | StoreError::AlreadyExists { .. } => Self::Changed,
             StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => Self::NotSupported,
             _ if told.is_some() => told.unwrap_or(Self::Other),
             StoreError::PermissionDenied { .. } => Self::Denied,
@@ -166,20 +168,25 @@ pub(super) fn of_store(error: &StoreError, at: &RemoteAddress) -> Error {
 }
 
 /// Returns whether a store has said that it did not do what a request asked for. An error of the network or of the server says
-/// nothing, and a condition that is not met may be so because of an earlier request of one's own.
-pub(super) fn is_certainly_not_done(error: &StoreError) -> bool {
-    match Cause::of(error) {
-        Cause::NoBucket
-        | Cause::Expired
-        | Cause::Clock
-        | Cause::Region
-        | Cause::Wrong
-        | Cause::NoCredentials
-        | Cause::Denied
-        | Cause::PlainHttp
-        | Cause::NotSupported => true,
-        Cause::Other => text_of(error).contains("status code: 4"),
-        Cause::Busy | Cause::Missing | Cause::Changed | Cause::Unreachable => false,
+/// nothing, and a condition that is not met may be so because of an earlier request of one's own. Only the status counts: the
+/// texts hold names.
+pub(super) fn is_refused(error: &StoreError) -> bool {
+    match error {
+        StoreError::PermissionDenied { .. }
+        | StoreError::Unauthenticated { .. }
+        | StoreError::NotFound { .. }
+        | StoreError::NotSupported { .. }
+        | StoreError::NotImplemented { .. } => true,
+        StoreError::AlreadyExists { .. } | StoreError::Precondition { .. } => false,
+        _ => {
+            let text = text_of(error);
+            let status =
+                text.split("Server returned non-2xx status code: ").nth(1).and_then(|rest| rest.get(..3));
+            // Not those that ask to try again.
+            status.is_some_and(|status| {
+                status.starts_with('4') && !["408", "409", "412", "425", "429"].contains(&status)
+            })
+        }
     }
 }
 

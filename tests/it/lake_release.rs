@@ -41,13 +41,10 @@ fn a_release_appears_in_a_store_and_every_command_reads_it() {
     assert_eq!(released["folder"], "s3://lake/safe");
     let keys = objects(&lake);
     assert_eq!(keys.len(), 1);
-    let (name, sha256) = {
-        let record = record(&lake).unwrap();
-        let file = &record["tables"][0]["files"][0];
-        (file["name"].as_str().unwrap().to_owned(), file["sha256"].as_str().unwrap().to_owned())
-    };
+    let name = record(&lake).unwrap()["tables"][0]["files"][0]["name"].as_str().unwrap().to_owned();
     assert_eq!(keys[0], format!("safe/{name}"));
-    assert_eq!(name, format!("part-00000-{}.parquet", &sha256[..8]));
+    let run = name.strip_prefix("part-00000-").and_then(|name| name.strip_suffix(".parquet")).unwrap();
+    assert!(run.len() == 16 && run.chars().all(|c| c.is_ascii_hexdigit()), "{name}");
 
     // The same rows as on this machine, and the same record but for the names of the files.
     lake.run("release in.parquet --policy p.toml --to near").exit(0);
@@ -98,7 +95,7 @@ fn a_release_in_a_store_is_forged_in_vain() {
     lake.run(verify).exit(1).says("an object that the record does not list");
     lake.server.remove("lake", "safe/more.parquet");
     // What a killed run left is said.
-    lake.server.put("lake", "safe/part-00001-0123abcd.parquet", bytes.clone());
+    lake.server.put("lake", "safe/part-00001-0123456789abcdef.parquet", bytes.clone());
     assert!(lake.run(verify).exit(0).out.contains("1 object beside the release"));
     let count = |of: &str| {
         lake.run(&format!("sql -c 'SELECT count(*) AS n FROM \"{of}\"' --format json")).exit(0).out
@@ -108,7 +105,7 @@ fn a_release_in_a_store_is_forged_in_vain() {
         count(&format!("s3://lake/{part}")),
         "only what the record lists is read"
     );
-    lake.server.remove("lake", "safe/part-00001-0123abcd.parquet");
+    lake.server.remove("lake", "safe/part-00001-0123456789abcdef.parquet");
 
     let mut other = bytes.clone();
     other[9] ^= 1;
@@ -124,6 +121,10 @@ fn a_release_in_a_store_is_forged_in_vain() {
     let text = String::from_utf8(lake.server.get("lake", "safe/_kanon.json").unwrap()).unwrap();
     lake.server.put("lake", "safe/_kanon.json", text.replace("\"format\": 2", "\"format\":  2"));
     lake.run(verify).exit(1).says("s3://lake/safe/_kanon.json was edited or damaged");
+    for line in ["risk s3://lake/safe", "sql -c 'SELECT * FROM \"s3://lake/safe\"'"] {
+        lake.server.put("lake", "safe/_kanon.json", text.replace("tables", "chairs"));
+        assert_ne!(lake.run(line).code, 0, "{line}");
+    }
     lake.server.remove("lake", "safe/_kanon.json");
     lake.run(verify).exit(3).says("s3://lake/safe/_kanon.json: no such object; is this a release of kanon?");
 }
@@ -138,6 +139,10 @@ fn what_a_release_in_a_store_may_not_do_is_refused_before_anything_is_written() 
         ("in.parquet --to s3://lake/safe", 2, "needs a place for its private record"),
         ("in.parquet --to s3://lake/safe --private s3://lake/safe/p.json", 2, "is inside the release"),
         ("in.parquet --to s3://lake/safe --private s3://lake/safe", 2, "is inside the release"),
+        ("in.parquet --to s3://lake/safe --private s3a://lake/safe/p.json", 2, "is inside the release"),
+        ("in.parquet --to s3://lake/safe --private s3://lake/other/x/p.json", 2, "is inside a release"),
+        ("in.parquet --to s3://lake/safe --private 's3://lake/safe\\p.json'", 2, "expected no backslash"),
+        ("s3a://lake/in --to s3://lake/in/safe --private p.json", 2, "would read the release"),
         ("in.parquet --to s3://lake --private p.json", 2, "expected a folder of the store"),
         (
             "in.parquet --to https://127.0.0.1:1/safe --private p.json",
@@ -199,6 +204,14 @@ fn a_release_replaces_another_one_only_if_it_may() {
         assert_eq!(again["public"], record(&lake).unwrap());
         assert_eq!((lake.server.keys("lake"), fs::read(lake.place.path("p.json")).unwrap()), before);
     }
+    // A damaged one is no such release, and is replaced.
+    let part = objects(&lake).remove(0);
+    let mut bytes = lake.server.get("lake", &part).unwrap();
+    bytes[9] ^= 1;
+    lake.server.put("lake", &part, bytes);
+    lake.run(&format!("{RELEASE} --set k=4")).exit(2).says("a release already exists");
+    lake.run(&format!("{RELEASE} --set k=4 --overwrite")).exit(0);
+    assert!(is_whole_or_not_there(&lake));
     // A private record of another release stays.
     lake.run("release in.parquet --policy p.toml --to s3://lake/third --private p.json")
         .exit(2)
@@ -213,12 +226,34 @@ fn a_release_replaces_another_one_only_if_it_may() {
     let of_private: Vec<String> =
         lake.server.keys("lake").into_iter().filter(|key| key.starts_with("private/")).collect();
     assert_eq!(of_private, ["private/fourth.private.json"]);
-    // What a release with two tables holds.
-    let two = "release in.parquet --policy p.toml --set method=anatomy --set k=2 --to s3://lake/two --private two.json";
-    let ran = lake.run(two);
-    if ran.code == 0 {
-        lake.run("verify s3://lake/two --input in.parquet --private two.json").exit(0);
+}
+
+/// A release of two tables, each in a folder.
+#[test]
+fn groups_are_released_to_a_store() {
+    let lake = Lake::new();
+    lake.place.write("groups.toml", crate::anatomy::POLICY);
+    lake.place.parquet("people.parquet", &crate::releases::people(1));
+    let release = "release people.parquet --policy groups.toml --to s3://lake/safe --private g.json";
+    lake.run(release).exit(0);
+    assert_eq!(objects(&lake).len(), 2);
+    lake.run("verify s3://lake/safe --input people.parquet --private g.json").exit(0);
+    for line in [
+        "risk s3://lake/safe",
+        "explain s3://lake/safe",
+        "link people.parquet s3://lake/safe --private g.json",
+    ] {
+        lake.run(line).exit(0);
     }
+    assert_eq!(lake.run(&format!("{release} --format json")).exit(0).json()["unchanged"], true);
+    lake.run(&format!("{release} --overwrite --released-on 2026-11-29")).exit(0);
+    assert_eq!(objects(&lake).len(), 2);
+    lake.run("verify s3://lake/safe --input people.parquet --private g.json").exit(0);
+    // A part of a release is not read as if it was all of it.
+    lake.run(RELEASE.replace("/safe", "/other").as_str()).exit(0);
+    let part = lake.server.keys("lake").into_iter().find(|key| key.starts_with("other/part-")).unwrap();
+    lake.server.remove("lake", &part);
+    lake.run("risk s3://lake/other").exit(3).says("objects of the release s3://lake/other are missing");
 }
 
 #[test]
@@ -266,7 +301,9 @@ fn a_recoding_is_repeated_in_a_store() {
     let lake = Lake::new();
     let release = "release in.parquet --policy p.toml --to s3://lake/one --private s3://lake/private";
     lake.run(release).exit(0);
-    lake.run("release in.parquet --recoding s3://lake/private/one.private.json --to s3://lake/two").exit(0);
+    let again = "release in.parquet --recoding s3://lake/private/one.private.json --to s3://lake/two";
+    lake.run(again).exit(0);
+    lake.run(&format!("{again} --overwrite")).exit(0);
     lake.run("verify s3://lake/two --input in.parquet --private s3://lake/private").exit(0);
     assert!(lake.server.get("lake", "private/two.private.json").is_some());
 }

@@ -47,6 +47,7 @@ mod known_releases;
 mod lake;
 mod lake_release;
 mod laws;
+mod layout;
 mod link;
 mod loaded_hierarchies;
 mod memory;

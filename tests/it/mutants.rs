@@ -1016,7 +1016,13 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let footer = write::footer("k_anonymity(5)");
         let rows = plan.execute_stream().await.unwrap();
         let rows = ordered_rows(rows, labelled(policy, &schema, &labels).unwrap());
-        let written = write::Table { folder: out.path(), schema: &schema, footer: &footer, memory: &budget };
+        let written = write::Table {
+            folder: out.path(),
+            schema: &schema,
+            footer: &footer,
+            layout: Default::default(),
+            memory: &budget,
+        };
         write::write_table(rows, &written, &run.stop, &|_| {}).await.unwrap();
 
         let session = run.resources.session(engine::counting_rules()).unwrap();

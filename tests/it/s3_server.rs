@@ -255,25 +255,21 @@ fn place(bucket: &str, key: &str) -> Place {
 pub(crate) struct Store {
     buckets: BTreeSet<String>,
     objects: BTreeMap<Place, Object>,
-    /// Multipart uploads under way: where the object goes, its parts, and its metadata.
-    uploads: BTreeMap<String, (Place, BTreeMap<usize, Object>, Metadata)>,
+    /// Multipart uploads under way: where the object goes, and its parts.
+    uploads: BTreeMap<String, (Place, BTreeMap<usize, Object>)>,
     uploads_begun: usize,
 }
-
-/// The headers `x-amz-meta-*` with which an object was written.
-type Metadata = BTreeMap<String, String>;
 
 /// An object, or a part of one. Equal content has an equal tag.
 struct Object {
     bytes: Vec<u8>,
     etag: String,
-    metadata: Metadata,
 }
 
 impl Object {
     fn new(bytes: Vec<u8>) -> Self {
         let hex: String = Sha256::digest(&bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { bytes, etag: format!("\"{hex}\""), metadata: Metadata::new() }
+        Self { bytes, etag: format!("\"{hex}\"") }
     }
 }
 
@@ -299,11 +295,9 @@ impl Store {
             return Err((404, "NoSuchBucket"));
         }
         let names: Vec<&str> = query.keys().map(String::as_str).collect();
-        let mut metadata = request.headers.clone();
-        metadata.retain(|name, _| name.starts_with("x-amz-meta-"));
         match (method.as_str(), path.is_empty(), names.as_slice()) {
             ("GET" | "HEAD", false, []) => self.read(request),
-            ("PUT", false, []) => self.write(request, Object { metadata, ..Object::new(body) }),
+            ("PUT", false, []) => self.write(request, Object::new(body)),
             ("DELETE", false, []) => {
                 self.remove(bucket, path);
                 Ok(Answer::new(204, ""))
@@ -314,7 +308,7 @@ impl Store {
                 self.uploads_begun += 1;
                 let id = format!("upload-{}", self.uploads_begun);
                 let xml = format!("<UploadId>{id}</UploadId>");
-                self.uploads.insert(id, (place(bucket, path), BTreeMap::new(), metadata));
+                self.uploads.insert(id, (place(bucket, path), BTreeMap::new()));
                 Ok(Answer::xml("InitiateMultipartUploadResult", &xml))
             }
             ("PUT", false, ["partNumber", "uploadId"]) => {
@@ -352,7 +346,6 @@ impl Store {
             }
             None => Answer::new(200, object.bytes.as_slice()),
         };
-        let answer = object.metadata.iter().fold(answer, |answer, (name, value)| answer.with(name, value));
         let answer = answer.with("ETag", &object.etag).with("Accept-Ranges", "bytes");
         Ok(answer.with("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT"))
     }
@@ -421,7 +414,7 @@ impl Store {
     /// The parts of the upload that a request names.
     fn parts(&mut self, request: &Request) -> Result<&mut BTreeMap<usize, Object>, Refusal> {
         let upload = self.uploads.get_mut(&request.query["uploadId"]);
-        let upload = upload.filter(|(target, ..)| *target == place(&request.bucket, &request.path));
+        let upload = upload.filter(|(target, _)| *target == place(&request.bucket, &request.path));
         Ok(&mut upload.ok_or((404, "NoSuchUpload"))?.1)
     }
 
@@ -442,7 +435,6 @@ impl Store {
         // As in S3, the tag is not that of the same content written at once.
         object.etag = format!("{}-{}\"", object.etag.trim_end_matches('"'), parts.len());
         let xml = format!("<ETag>{}</ETag>", escape(&object.etag));
-        object.metadata.clone_from(&self.uploads[&request.query["uploadId"]].2);
         self.write(request, object)?;
         self.uploads.remove(&request.query["uploadId"]);
         Ok(Answer::xml("CompleteMultipartUploadResult", &xml))

@@ -56,10 +56,5 @@ fn what_is_at(address: &RemoteAddress) -> Result<Option<&'static str>> {
     if address.holds(RECORD)? {
         return Ok(Some("is a release"));
     }
-    for above in address.folders_above() {
-        if above.holds(RECORD)? {
-            return Ok(Some("is inside a release"));
-        }
-    }
-    Ok(None)
+    Ok(address.is_in_release()?.then_some("is inside a release"))
 }

@@ -1,5 +1,6 @@
 //! A release as files of this machine: itself, or a copy of one in a store.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,12 +8,13 @@ use crate::engine::Context;
 use crate::engine::temporary::TemporaryFolder;
 use crate::error::{Error, ErrorCode, Result};
 use crate::progress::CancelToken;
+use crate::release::check_files::check_names;
 use crate::release::check_record::refused;
 use crate::release::labels_for_all::has_labels;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
-use crate::release::publish::released_files::is_of_content;
-use crate::release::publish::store_target::name_of;
+use crate::release::publish::released_files::is_of_release;
+use crate::release::publish::store_place::name_of;
 use crate::release::publish::{disk, staging};
 use crate::store::folder::{StoredFolder, Until};
 use crate::store::{Address, RemoteAddress};
@@ -132,7 +134,7 @@ fn copied(
 ) -> std::result::Result<(TemporaryFolder, usize), (Error, bool)> {
     let lasting = |error| (error, false);
     let folder = StoredFolder::open(address).map_err(lasting)?;
-    let read = || folder.text(RECORD, false, Until::Stopped(stop));
+    let read = || folder.text(RECORD, Until::Stopped(stop));
     let missing = || {
         let why = format!("{}: no such object; is this a release of kanon?", folder.address_of(RECORD));
         Error::data(why).coded(ErrorCode::NotFound)
@@ -154,6 +156,8 @@ fn copy(
     let to = TemporaryFolder::new().context(doing)?;
     disk::write_new(&to.path().join(RECORD), record).context(doing)?;
     let public = PublicRecord::parse(record, &folder.address_of(RECORD))?;
+    // What is checked is a path on this machine, too.
+    check_names(&public.tables)?;
     let all = public.tables.iter().flat_map(|table| table.files.iter().map(move |file| (table, file)));
     let files: Vec<_> = match needed {
         Needed::Record => Vec::new(),
@@ -164,10 +168,10 @@ fn copy(
     let mut unlisted = 0;
     if needed == Needed::All {
         let listed = folder.list(Until::Stopped(stop))?;
+        let names: BTreeSet<String> = files.iter().map(|(table, file)| name_of(table, file)).collect();
         for object in &listed {
-            let is_listed = files.iter().any(|(table, file)| name_of(table, file) == object.name);
-            if !is_listed && object.name != RECORD {
-                if !is_of_content(&object.name) {
+            if !names.contains(&object.name) && object.name != RECORD {
+                if !is_of_release(&object.name) {
                     return Err(refused("the release contains an object that the record does not list"));
                 }
                 unlisted += 1;
@@ -179,10 +183,6 @@ fn copy(
     }
     for (table, file) in files {
         let name = name_of(table, file);
-        // Nothing else is a part of a path on this machine.
-        if !is_of_content(&name) {
-            return Err(refused("the files of the record are not named as those of a release in a store"));
-        }
         let path = to.path().join(&name);
         if let Some(above) = path.parent() {
             fs::create_dir_all(above).context(doing)?;

@@ -97,6 +97,7 @@ pub(in crate::release) fn public_record(
         models: models.map(|(requirement, reached)| ModelRecord::of(requirement, reached)).collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
         recoding,
+        layout: policy.spec.output.layout(),
         tables,
         individuals: policy.individual().map(|_| verified.sizes.individuals()),
         classes: judged.classes,

@@ -72,6 +72,16 @@ impl Place {
             let why = "expected a folder of the store, such as s3://lake/safe";
             return Err(Error::policy(why).at(format!("--to {out}")));
         };
+        for place in
+            [Some(&out), private.as_ref()].into_iter().flatten().filter(|place| place.local().is_none())
+        {
+            // Some stores take it for a slash.
+            if place.to_string().contains('\\') {
+                return Err(Error::policy(format!(
+                    "{place}: expected no backslash in an address that is written to"
+                )));
+            }
+        }
         let private = match private {
             Some(Address::Local(path)) => FolderPlace::apart(Path::new(name), &path)
                 .map(|place| Address::Local(place.private().to_path_buf())),
@@ -79,7 +89,9 @@ impl Place {
                 let why = "is inside the release; a private record holds raw facts, so keep it elsewhere";
                 Err(Error::policy(why).at(format!("--private {there}")))
             }
-            Some(Address::Remote(there)) if there.key().ends_with(".json") => Ok(Address::Remote(there)),
+            Some(Address::Remote(there)) if there.key().ends_with(".json") => {
+                Ok(Address::Remote(there.trimmed()))
+            }
             Some(Address::Remote(there)) => Ok(Address::Remote(there.join(&format!("{name}{PRIVATE_END}")))),
             None => return Ok(Self { out, private: None, is_apart: true }),
         };

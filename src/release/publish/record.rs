@@ -14,6 +14,7 @@ use crate::engine::Context;
 use crate::error::{Error, ErrorCode, Result, of_file};
 use crate::measure::utility::Utility;
 use crate::model::{ClassModel, Requirement};
+use crate::policy::Layout;
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
 pub use crate::release::publish::input_records::{InputColumn, InputRecord};
@@ -78,6 +79,9 @@ pub struct PublicRecord {
     pub counted_in: String,
     /// What the released quasi-identifiers show.
     pub recoding: RecodingRecord,
+    /// How the files are laid out, where the policy says it.
+    #[serde(skip_serializing_if = "Layout::is_default", default)]
+    pub layout: Layout,
     /// The released tables: one, or the two of a method that makes groups.
     pub tables: Vec<TableRecord>,
     /// The number of distinct individuals behind the rows, where individuals are counted. The rows

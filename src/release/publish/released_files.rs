@@ -24,28 +24,37 @@ pub(crate) fn name_of_number(number: usize) -> String {
     format!("part-{number:05}.parquet")
 }
 
-/// How many digits of a SHA-256 such a name has.
-const DIGITS: usize = 8;
+/// How many hexadecimal digits name a run.
+const DIGITS: usize = 16;
 
-/// Returns the name of a file of a table in a store, where no release may write over the files of another one.
-pub(crate) fn name_of_content(number: usize, sha256: &str) -> String {
-    format!("part-{number:05}-{}.parquet", sha256.get(..DIGITS).unwrap_or(sha256))
+/// Returns the name of a file of a table in a store, which no other run gives to an object: none can write over it or remove it
+/// by mistake.
+pub(crate) fn name_of_run(number: usize, run: &str) -> String {
+    format!("part-{number:05}-{run}.parquet")
 }
 
-/// Returns whether an object below the folder of a release has a name as [`name_of_content`] gives it.
-pub(crate) fn is_of_content(name: &str) -> bool {
+/// Returns the run that gave an object below the folder of a release its name, as [`name_of_run`] does.
+pub(crate) fn run_of_name(name: &str) -> Option<&str> {
+    let (number, run) = inside_of_name(name)?.split_once('-')?;
+    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    (is_number(number) && run.len() == DIGITS && run.chars().all(is_digit)).then_some(run)
+}
+
+/// Returns whether an object below the folder of a release has a name as files of releases have.
+pub(crate) fn is_of_release(name: &str) -> bool {
+    run_of_name(name).is_some() || inside_of_name(name).is_some_and(is_number)
+}
+
+fn inside_of_name(name: &str) -> Option<&str> {
     let name = match name.split_once('/') {
         Some((folder, name)) if FOLDERS.contains(&folder) => name,
         _ => name,
     };
-    let parts = name.strip_prefix("part-").and_then(|name| name.strip_suffix(".parquet"));
-    parts.and_then(|parts| parts.split_once('-')).is_some_and(|(number, digits)| {
-        let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-        number.len() >= 5
-            && number.chars().all(|c| c.is_ascii_digit())
-            && digits.len() == DIGITS
-            && digits.chars().all(is_digit)
-    })
+    name.strip_prefix("part-")?.strip_suffix(".parquet")
+}
+
+fn is_number(text: &str) -> bool {
+    text.len() >= 5 && text.chars().all(|c| c.is_ascii_digit())
 }
 
 /// The files of a release.
@@ -95,7 +104,13 @@ impl Sink for ReleasedFiles {
             disk::create_folder(&folder).context(doing)?;
         }
         let (schema, footer) = (Arc::clone(&table.schema), table.footer(&self.policy.requirements));
-        let written = Table { folder: &folder, schema: &schema, footer: &footer, memory };
+        let written = Table {
+            folder: &folder,
+            schema: &schema,
+            footer: &footer,
+            layout: self.policy.spec.output.layout(),
+            memory,
+        };
         // A further table has as many rows at most, and takes less time for each.
         let is_first = self.tables.is_empty();
         let done = |rows| {

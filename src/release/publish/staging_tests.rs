@@ -74,6 +74,7 @@ pub(in super::super) fn run_at(place: &FolderPlace, overwrite: bool, number: u64
         models: Vec::new(),
         counted_in: String::new(),
         recoding: RecodingRecord::Levels(Vec::new()),
+        layout: Default::default(),
         tables: vec![TableRecord { folder: None, columns: Vec::new(), rows: number, files }],
         individuals: None,
         classes: 1,

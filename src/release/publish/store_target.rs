@@ -3,39 +3,44 @@
 //!
 //! The release is written and verified in a work directory of this machine. Then:
 //!
-//! | step | what | killed, or failed, before the next one |
+//! | step | what | killed before the next one, it leaves |
 //! |---|---|---|
-//! | 1. the private record is written under a pending name | a record without a release | the next run of this machine removes it |
-//! | 2. the objects are written, named by their content, and read back | objects of a verified release, without a record | the failing run removes what it wrote; of a killed one, a later run after a day |
-//! | 3. the record is put, if what is there is still what was there when the run began | the release | - |
-//! | 4. objects that another run removed are put again; the private record gets its name; what the replaced record lists is removed | the release | readers find the pending record; the next run cleans up |
+//! | 1. the private record is written under a pending name | a record without a release; the next run of this machine removes it |
+//! | 2. the objects are written and read back | objects without a record; the next run of this machine removes them, or a later one |
+//! | 3. the record is put, if what is there is still what was there when the run began | the release; readers find the pending record |
+//! | 4. the private record gets its name; what the replaced record lists is removed | the release; the next run goes on |
 //!
-//! An answer does not say who won step 3: the client, or something between, may have repeated the request, and an error may come
-//! after the store acted. So the record's object carries the name of the run, and is read back.
+//! The names of objects have a part that is the run's own, so no run writes over an object of another one, or removes one that
+//! another one needs, however late a request arrives. The text of the record is the run's own by these names. So a run reads the
+//! record back to learn who won step 3: no answer says so, because the client, or something between, may have repeated the
+//! request, and an error may come after the store acted.
+//!
+//! A run that began before the present record was put cannot publish any more. So what no record lists, and is older than the
+//! record, belongs to no release and to no run that still can.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
 
 use crate::engine::Context;
 use crate::error::{Error, ErrorCode, Result};
 use crate::input::Source;
 use crate::plural::plural;
 use crate::progress::CancelToken;
-use crate::release::publish::folder_place::is_of_release;
-use crate::release::publish::out_folder::{Parents, absolute, reads};
-use crate::release::publish::private_file::PrivateFile;
+use crate::release::publish::leftovers::Leftovers;
+use crate::release::publish::out_folder::Parents;
+use crate::release::publish::private_file::{LAST, PrivateFile};
 use crate::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD, TableRecord};
-use crate::release::publish::released_files::{is_of_content, name_of_content};
+use crate::release::publish::released_files::{is_of_release, name_of_run};
+use crate::release::publish::store_place::{Replaced, check_apart, checked, look, name_of, names};
 use crate::release::publish::target::Target;
 use crate::release::publish::work_folder::WorkFolder;
 use crate::release::publish::{digest, disk};
-use crate::store::folder::{NotWritten, StoredFolder, StoredText, Until};
+use crate::store::folder::{Failed, Listed, StoredFolder, Until};
 use crate::store::{Address, RemoteAddress};
-
-/// The time for one request that has to be made although the run was stopped.
-const LAST: Duration = Duration::from_secs(60);
 
 /// How long, and how often at most, a run tries to learn whether its record was put.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -43,11 +48,15 @@ const TRIES: u32 = 12;
 /// The first pause between two tries; each is half as long again.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What became of the release of a run that another one came before, or perhaps after.
+const NOTHING: &str = "nothing of this run was published";
+const LATER: &str = "the release of this run is not there, whether or not it was for a moment";
+
+/// By how much clocks of a store may differ.
+const CLOCKS: TimeDelta = TimeDelta::minutes(15);
+
 /// How often a record that is replaced may not be there before it counts as removed.
 const GONE: u32 = 3;
-
-/// How much older than a record an object that it does not list has to be to count as left by a killed run.
-const LEFT: chrono::TimeDelta = chrono::TimeDelta::hours(24);
 
 /// A folder of a store that a run has claimed.
 pub(super) struct StoreTarget {
@@ -57,28 +66,14 @@ pub(super) struct StoreTarget {
     run: String,
     /// The record that was there when the run began, and its release.
     replaced: Option<Replaced>,
-    /// The objects that were written.
-    written: Vec<String>,
+    /// Whether the store refuses a write whose condition does not hold, as far as one was tried.
+    is_conditional: bool,
+    /// What a killed run left.
+    left: Leftovers,
     work: WorkFolder,
     _lock: File,
     /// The folders made above the private record.
     _parents: Parents,
-}
-
-/// A release that is replaced.
-struct Replaced {
-    text: StoredText,
-    /// Its digest and its objects, if the record can be read.
-    digest: Option<String>,
-    objects: BTreeSet<String>,
-}
-
-impl Replaced {
-    fn new(text: StoredText) -> Self {
-        let record = PublicRecord::parse(&text.text, &RECORD).ok();
-        let objects = record.iter().flat_map(names).collect();
-        Self { text, digest: record.map(|record| record.digest), objects }
-    }
 }
 
 /// What became of the record.
@@ -104,33 +99,39 @@ impl StoreTarget {
         let folder = StoredFolder::open(out).map_err(|error| error.at("--to"))?;
         let private = checked(private, input)?;
         check_apart(out, input).map_err(|error| error.at(&at))?;
-        for above in out.folders_above() {
-            let above = StoredFolder::open(&above)?;
-            // Where this may not be asked, nothing is known of it.
-            if matches!(above.text(RECORD, false, Until::Stopped(stop)), Ok(Some(_))) {
-                let why = "is inside another release, which would no longer verify; choose another place";
-                return Err(Error::policy(why).at(&at));
-            }
+        if out.is_in_release().map_err(|error| error.at(&at))? {
+            let why = "is inside another release, which would no longer verify; choose another place";
+            return Err(Error::policy(why).at(&at));
         }
         let private = PrivateFile::at(&private)?;
         let work = WorkFolder::of_address(out);
         let replaced = look(&folder, overwrite, stop).map_err(|error| error.at(&at))?;
-        clear_leftovers(&work, replaced.as_ref())?;
-        private.check_free(replaced.as_ref().and_then(|replaced| replaced.digest.as_deref()))?;
+        let digest = replaced.as_ref().and_then(|replaced| replaced.digest.as_deref());
+        let left = Leftovers::of(&work, digest)?;
+        private.check_free(digest).map_err(|error| match &replaced {
+            Some(Replaced { digest: None, .. }) => {
+                error.and("; the record of the release there is damaged, so it is not known which private record is its own")
+            }
+            _ => error,
+        })?;
         let parents = private.make_parents()?;
         let lock = work.create()?;
+        // Another run of this machine may have published since.
+        let replaced = look(&folder, overwrite, stop).map_err(|error| error.at(&at))?;
         let run = digest::hex(&digest::random_key::<8>()?);
         let target = Self {
             folder,
             private,
             run,
             replaced,
-            written: Vec::new(),
+            is_conditional: true,
+            left,
             work,
             _lock: lock,
             _parents: parents,
         };
         let doing = target.work.place();
+        target.left.note(&target.work, None)?;
         disk::create_folder(&target.work.release()).context(&doing)?;
         disk::create_private_folder(&target.work.spill()).context(&doing)?;
         Ok(target)
@@ -148,35 +149,28 @@ impl StoreTarget {
         pending: &PrivateFile,
         stop: &CancelToken,
     ) -> Result<()> {
-        disk::write_private(&self.work.private_place(), &pending.to_string()).context(&self.work.place())?;
-        pending.write(private, false)?;
+        self.left.note(&self.work, Some(pending))?;
+        pending.create(private)?;
         for table in &public.tables {
             for file in &table.files {
                 stop.check()?;
                 self.write_object(table, file, stop)?;
             }
         }
+        self.is_conditional = self.tries_condition(public)?;
+        // What is written down last is how long ago the record may have been put.
+        self.left.note(&self.work, Some(pending))?;
         stop.check()
     }
 
-    fn write_object(&mut self, table: &TableRecord, file: &FileRecord, stop: &CancelToken) -> Result<()> {
+    fn write_object(&self, table: &TableRecord, file: &FileRecord, stop: &CancelToken) -> Result<()> {
         let name = name_of(table, file);
-        let other = || {
-            let why = "an object of this name with other content is there, and was not replaced; remove it";
-            Error::data(why).at(self.folder.address_of(&name))
-        };
-        match self.folder.bytes_of(&name, Until::Stopped(stop))? {
-            Some(bytes) if bytes == file.bytes => {}
-            Some(_) => return Err(other()),
-            None => {
-                self.written.push(name.clone());
-                self.folder.write_file(&name, &self.path_of(table, file), stop)?;
-            }
+        self.folder.write_file(&name, &self.path_of(table, file), stop)?;
+        if self.folder.holds(&name, file.bytes, &file.sha256, Until::Stopped(stop))? {
+            return Ok(());
         }
-        match self.folder.holds(&name, file.bytes, &file.sha256, Until::Stopped(stop))? {
-            true => Ok(()),
-            false => Err(other()),
-        }
+        let why = "the store holds other bytes than were written there";
+        Err(Error::data(why).at(self.folder.address_of(&name)))
     }
 
     fn path_of(&self, table: &TableRecord, file: &FileRecord) -> PathBuf {
@@ -187,72 +181,67 @@ impl StoreTarget {
     fn put(&self, text: &str) -> Put {
         let until = Until::Passed(LAST);
         let replaces = self.replaced.as_ref().map(|replaced| &replaced.text);
-        let (began, mut pause, mut is_uncertain, mut gone) = (Instant::now(), PAUSE, false, 0);
-        let mut last = Error::internal("store: a record was not put");
+        let (began, mut pause, mut gone) = (Instant::now(), PAUSE, 0);
+        // Why it is not known yet.
+        let mut doubt: Option<Error> = None;
         for _ in 0..TRIES {
-            let answer = self.folder.write_text(RECORD, text, &self.run, replaces, until);
-            let there = self.folder.text(RECORD, true, until);
+            let answer = self.folder.write_text(RECORD, text, replaces, until);
+            let there = self.folder.text_once(RECORD, until);
             match (&there, replaces) {
-                (Ok(Some(there)), _) if there.is_by(&self.run) => return Put::Published,
+                (Ok(Some(there)), _) if there.text == text => return Put::Published,
                 // It is as it was: nothing is done yet. The same conditional put once more is what excludes an earlier one that
                 // may still arrive: only one of them can succeed.
                 (Ok(None), None) => {}
                 (Ok(Some(there)), Some(replaced)) if there.is_as(replaced) => {}
                 // Another run removes no record, and some stores show what is new a moment later.
                 (Ok(None), Some(_)) if gone < GONE => gone += 1,
-                (Ok(_), _) => return Put::NotPublished(self.lost()),
+                (Ok(_), _) if doubt.is_some() || answer.is_ok() => return Put::Unknown(self.lost(LATER)),
+                (Ok(_), _) => return Put::NotPublished(self.lost(NOTHING)),
                 (Err(_), _) => {}
             }
-            match answer {
-                Err(NotWritten { error, is_certain: true }) if !is_uncertain => {
+            let is_readable = there.as_ref().map_or_else(|failed| failed.is_refused, |_| true);
+            match (answer, there) {
+                // Credentials that do not let it write may not let it read either.
+                (Err(Failed { error, is_refused: true }), _) if doubt.is_none() && is_readable => {
                     return Put::NotPublished(error);
                 }
-                Err(NotWritten { error, .. }) => last = error,
-                Ok(()) => last = there.err().unwrap_or(last),
+                (Err(failed), _) | (Ok(()), Err(failed)) => drop(doubt.get_or_insert(failed.error)),
+                (Ok(()), Ok(_)) => {
+                    doubt.get_or_insert_with(|| Error::data("the store does not show what it said it wrote"));
+                }
             }
-            is_uncertain = true;
             if began.elapsed() > PATIENCE {
                 break;
             }
             std::thread::sleep(pause);
             pause = pause * 3 / 2;
         }
-        let out = &self.folder;
-        Put::Unknown(
-            last.and(&format!(
-                "; so it is not known whether the release was published: see what `kanon verify {out}` says"
-            ))
-            .coded(ErrorCode::NotKnown),
-        )
+        let error = doubt.unwrap_or_else(|| Error::internal("store: a record was not put"));
+        let advice = format!(
+            "; so it is not known whether the release was published: see what `kanon verify {}` says",
+            self.folder
+        );
+        Put::Unknown(error.and(&advice).coded(ErrorCode::NotKnown))
     }
 
     /// Returns the error of a run after which another one published.
-    fn lost(&self) -> Error {
-        let why = "another run changed the release there meanwhile; nothing of this run was published";
-        Error::data(why).coded(ErrorCode::ConcurrentRun).at(format!("--to {}", self.folder))
+    fn lost(&self, what: &str) -> Error {
+        Error::data(format!("another run changed the release there meanwhile; {what}"))
+            .coded(ErrorCode::ConcurrentRun)
+            .at(format!("--to {}", self.folder))
     }
 
     /// Removes what a run wrote that did not publish; returns its error.
-    fn take_back(&self, error: Error, pending: &PrivateFile) -> Error {
+    fn take_back(&self, error: Error, public: &PublicRecord, pending: &PrivateFile) -> Error {
         let until = Until::Passed(LAST);
         let mut left: Vec<String> = Vec::new();
         if pending.remove().is_err() {
-            left.push(format!("the private record {pending}, which holds raw facts, remains; remove it"));
+            left.push(format!("the private record {pending}, which holds raw facts, may remain: remove it"));
         }
-        // Another run may have published the same content.
-        let listed: Option<BTreeSet<String>> = match self.folder.text(RECORD, false, until) {
-            Ok(there) => {
-                let record = there.and_then(|there| PublicRecord::parse(&there.text, &RECORD).ok());
-                Some(record.iter().flat_map(names).collect())
-            }
-            Err(_) => None,
-        };
-        let own =
-            self.written.iter().filter(|name| listed.as_ref().is_none_or(|listed| !listed.contains(*name)));
-        let kept = own.filter(|name| listed.is_none() || self.folder.remove(name, until).is_err()).count();
+        let kept = names(public).filter(|name| self.folder.remove(name, until).is_err()).count();
         if kept > 0 {
             left.push(format!(
-                "{} of it, verified but without a record, may remain in {}; a later release to this place removes them after a day",
+                "{} of it, verified but without a record, may remain in {}: a later release to this place removes them",
                 plural(kept as u64, "object", "objects"),
                 self.folder
             ));
@@ -261,41 +250,40 @@ impl StoreTarget {
     }
 
     /// Step 4, after the release is published. Returns warnings.
-    fn finish(&self, public: &PublicRecord, private: &str, pending: &PrivateFile) -> Vec<String> {
-        let until = Until::Passed(LAST);
+    fn finish(&self, public: &PublicRecord, pending: &PrivateFile) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let Err(error) = self.put_missing(public) {
-            warnings.push(format!(
-                "it may lack objects ({error}): verify it, and release it again with --overwrite if it does"
-            ));
-        }
-        if !self.is_conditional(public) {
+        if !self.is_conditional {
             warnings.push(
                 "the store ignores the condition of a write, so of two runs to one place at the same time each may say that it \
                  published: let one run at a time release there"
                     .to_owned(),
             );
         }
-        let named = self
-            .private
-            .check_free(self.replaced_digest())
-            .and_then(|()| self.private.write(private, self.replaced_digest().is_some()))
-            .and_then(|()| pending.remove());
-        if let Err(error) = named {
+        if let Err(error) = pending.rename(&self.private, self.replaced_digest()) {
+            match (self.private.is_of(&public.digest), pending.text()) {
+                // The next run named it.
+                (Ok(true), Ok(None)) => {}
+                (Ok(true), _) => {
+                    warnings.push(format!(
+                        "a copy of its private record remains, {pending} ({error}): remove it"
+                    ));
+                }
+                _ => warnings.push(format!(
+                    "its private record is {pending} ({error}): `kanon verify --private {}` finds it there",
+                    self.private
+                )),
+            }
+        }
+        if let Err(error) = self.remove_leftovers(public) {
             warnings.push(format!(
-                "its private record is {pending} ({error}): `kanon verify --private {}` finds it there",
-                self.private
+                "what a killed run left could not be removed ({error}): it may hold raw facts"
             ));
         }
-        let kept: BTreeSet<String> = names(public).collect();
         let replaced = self.replaced.iter().flat_map(|replaced| &replaced.objects).cloned();
-        let mut removed: BTreeSet<String> = replaced.collect();
-        removed.extend(self.left_by_killed_runs());
-        let failed =
-            removed.difference(&kept).filter(|name| self.folder.remove(name, until).is_err()).count();
+        let failed = self.remove_unlisted(replaced.collect(), public);
         if failed > 0 {
             warnings.push(format!(
-                "{} of an earlier release could not be removed from {}; the next release with --overwrite removes them after a day",
+                "{} of an earlier release could not be removed from {}: the next release with --overwrite removes them",
                 plural(failed as u64, "object", "objects"),
                 self.folder
             ));
@@ -303,37 +291,45 @@ impl StoreTarget {
         warnings
     }
 
-    /// Puts objects of the release again that are not there: a run that failed may have removed what it had written too.
-    fn put_missing(&self, public: &PublicRecord) -> Result<()> {
-        let listed = self.folder.list(Until::Passed(LAST))?;
-        let there: BTreeSet<&str> = listed.iter().map(|object| object.name.as_str()).collect();
-        for table in &public.tables {
-            for file in &table.files {
-                let name = name_of(table, file);
-                if !there.contains(name.as_str()) {
-                    self.folder.write_file(&name, &self.path_of(table, file), &CancelToken::default())?;
-                }
-            }
+    /// Returns whether the store refuses a write whose condition does not hold, as far as one can be tried.
+    fn tries_condition(&self, public: &PublicRecord) -> Result<bool> {
+        let all = public.tables.iter().flat_map(|table| table.files.iter().map(move |file| (table, file)));
+        let Some((table, file)) = all.min_by_key(|(_, file)| file.bytes) else { return Ok(true) };
+        self.folder.is_conditional(&name_of(table, file), &self.path_of(table, file), Until::Passed(LAST))
+    }
+
+    /// Removes objects of earlier releases, and what is older than the record without being listed in it, as long as the record is
+    /// there; returns how many could not be removed.
+    fn remove_unlisted(&self, mut removed: BTreeSet<String>, public: &PublicRecord) -> usize {
+        let until = Until::Passed(LAST);
+        let Ok(listed) = self.folder.list(until) else { return removed.len() };
+        match self.is_there(public) {
+            Ok(true) => {}
+            Ok(false) => return 0,
+            Err(_) => return removed.len(),
         }
-        Ok(())
-    }
-
-    /// Returns whether the store refuses to put the record a second time, as the condition says.
-    fn is_conditional(&self, public: &PublicRecord) -> bool {
-        let replaces = self.replaced.as_ref().map(|replaced| &replaced.text);
-        let text = public.to_json().unwrap_or_default();
-        self.folder.write_text(RECORD, &text, &self.run, replaces, Until::Passed(LAST)).is_err()
-    }
-
-    /// Returns objects that no record lists and that are too old to be those of a run that is active.
-    fn left_by_killed_runs(&self) -> Vec<String> {
-        let Ok(listed) = self.folder.list(Until::Passed(LAST)) else { return Vec::new() };
         let record = listed.iter().find(|object| object.name == RECORD).map(|record| record.modified);
-        let is_old =
-            |object: &chrono::DateTime<chrono::Utc>| record.is_some_and(|record| *object < record - LEFT);
-        let left =
-            listed.into_iter().filter(|object| is_of_content(&object.name) && is_old(&object.modified));
-        left.map(|object| object.name).collect()
+        let is_old = |object: &&Listed| record.is_some_and(|record| object.modified < record - CLOCKS);
+        let old = listed.iter().filter(is_old).filter(|object| is_of_release(&object.name));
+        removed.extend(old.map(|object| object.name.clone()));
+        let kept: BTreeSet<String> = names(public).collect();
+        removed.difference(&kept).filter(|name| self.folder.remove(name, until).is_err()).count()
+    }
+
+    /// Removes what killed runs left: what is on its way of them fails on the record that was put now.
+    fn remove_leftovers(&self, public: &PublicRecord) -> Result<()> {
+        let pending = self.private.all_pending()?;
+        if !self.is_there(public)? {
+            return Ok(());
+        }
+        self.left.remove(&self.folder, public)?;
+        PrivateFile::remove_outdated(&pending, &self.work.id(), &public.digest)
+    }
+
+    /// Returns whether the record is still there. What was listed before holds nothing then that a later run needs.
+    fn is_there(&self, public: &PublicRecord) -> Result<bool> {
+        let (there, text) = (self.folder.text(RECORD, Until::Passed(LAST))?, public.to_json()?);
+        Ok(there.is_some_and(|there| there.text == text))
     }
 }
 
@@ -350,7 +346,7 @@ impl Target for StoreTarget {
         for table in &mut record.tables {
             let folder = table.path(&self.work.release());
             for (number, file) in table.files.iter_mut().enumerate() {
-                let name = name_of_content(number, &file.sha256);
+                let name = name_of_run(number, &self.run);
                 disk::rename(&folder.join(&file.name), &folder.join(&name)).context("naming the release")?;
                 file.name = name;
             }
@@ -367,14 +363,16 @@ impl Target for StoreTarget {
         stop: &CancelToken,
     ) -> Result<Vec<String>> {
         let (text, private) = (public.to_json()?, private.to_json()?);
-        let pending = self.private.pending(&self.run, self.replaced_digest());
+        let pending = self.private.pending(&self.run, &self.work.id(), self.replaced_digest());
         let put = match self.write_all(public, &private, &pending, stop) {
             Ok(()) => self.put(&text),
             Err(error) => Put::NotPublished(error),
         };
         match put {
-            Put::Published => Ok(self.finish(public, &private, &pending)),
-            Put::NotPublished(error) => Err(self.take_back(error, &pending).at("publishing the release")),
+            Put::Published => Ok(self.finish(public, &pending)),
+            Put::NotPublished(error) => {
+                Err(self.take_back(error, public, &pending).at("publishing the release"))
+            }
             // The put may still arrive, so all that it needs stays.
             Put::Unknown(error) => {
                 let error =
@@ -389,102 +387,4 @@ impl Drop for StoreTarget {
     fn drop(&mut self) {
         self.work.remove_at_end();
     }
-}
-
-/// Returns the name of an object below the folder of its release.
-pub(super) fn name_of(table: &TableRecord, file: &FileRecord) -> String {
-    match &table.folder {
-        Some(folder) => format!("{folder}/{}", file.name),
-        None => file.name.clone(),
-    }
-}
-
-/// Returns the names of the objects of a release, but for its record.
-fn names(record: &PublicRecord) -> impl Iterator<Item = String> {
-    record.tables.iter().flat_map(|table| table.files.iter().map(|file| name_of(table, file)))
-}
-
-/// Checks where the private record will be; returns it with an absolute path.
-fn checked(private: &Address, input: &Source) -> Result<Address> {
-    let at = format!("--private {private}");
-    let input = match input {
-        Source::Files(input) => Some(input),
-        Source::Table { .. } => None,
-    };
-    let private = match private {
-        Address::Local(path) => Address::Local(absolute("--private", path)?),
-        Address::Remote(_) => private.clone(),
-    };
-    let is_read = match &private {
-        Address::Local(path) if path.parent().is_some_and(is_of_release) => {
-            let why = "is inside a release; a private record holds raw facts, so keep it elsewhere";
-            return Err(Error::policy(why).at(at));
-        }
-        Address::Local(path) => input.is_some_and(|input| reads(input, path)),
-        Address::Remote(there) => {
-            input.is_some_and(|input| input.remote_arguments().any(|input| input.reaches(there)))
-        }
-    };
-    if is_read {
-        let why = "the next run with this input would read the private record; choose another place";
-        return Err(Error::policy(why).at(at));
-    }
-    Ok(private)
-}
-
-/// Checks that OUT neither lies in the input nor holds a part of it.
-fn check_apart(out: &RemoteAddress, input: &Source) -> Result<()> {
-    let Source::Files(input) = input else { return Ok(()) };
-    let is_held = |address: &Address| matches!(address, Address::Remote(object) if object.is_in(out));
-    if input.objects().iter().any(|object| is_held(object.address())) {
-        return Err(Error::policy("this folder holds the input; choose another place"));
-    }
-    let part = out.join(&name_of_content(0, "00000000"));
-    if input.remote_arguments().any(|input| input.reaches(out) || input.reaches(&part)) {
-        return Err(Error::policy(
-            "the next run with this input would read the release; choose another place",
-        ));
-    }
-    Ok(())
-}
-
-/// Looks at what is in OUT.
-///
-/// # Errors
-/// A policy error if a release may not appear there.
-fn look(folder: &StoredFolder, overwrite: bool, stop: &CancelToken) -> Result<Option<Replaced>> {
-    let record = folder.text(RECORD, false, Until::Stopped(stop))?;
-    let listed = folder.list(Until::Stopped(stop))?;
-    let is_foreign = listed.iter().any(|object| object.name != RECORD && !is_of_content(&object.name));
-    match (record, is_foreign) {
-        (None, true) => {
-            Err(Error::policy("other objects are there, and no kanon release; choose another name"))
-        }
-        (None, false) => Ok(None),
-        (Some(_), _) if !overwrite => {
-            let why = "a release already exists; --overwrite replaces it";
-            Err(Error::policy(why).coded(ErrorCode::Exists))
-        }
-        (Some(_), true) => Err(Error::policy("an object there does not belong to the release; move it away")),
-        (Some(record), false) => Ok(Some(Replaced::new(record))),
-    }
-}
-
-/// Removes what a killed run left on this machine, with its private record that is pending, unless that is of the release that
-/// is there.
-fn clear_leftovers(work: &WorkFolder, there: Option<&Replaced>) -> Result<()> {
-    work.check()?;
-    if !work.wait_for_lock() {
-        return Ok(());
-    }
-    let place = format!("work directory {} of an earlier run", work.path().display());
-    let _lock = work.claim()?;
-    if let Ok(pending) = fs::read_to_string(work.private_place()) {
-        let pending = PrivateFile::at(&Address::parse(&pending)?)?;
-        let published = there.and_then(|there| there.digest.as_deref());
-        if !published.map_or(Ok(false), |digest| pending.is_of(digest))? {
-            pending.remove()?;
-        }
-    }
-    work.remove().context(&place)
 }

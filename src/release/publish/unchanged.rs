@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::{PolicySource, Source};
+use crate::release::publish::leftovers::end_killed_runs;
 use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::place::Place;
-use crate::release::publish::record::{PrivateRecord, PublicRecord};
-use crate::release::publish::store_target::name_of;
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
+use crate::release::publish::released_files::is_of_release;
+use crate::release::publish::store_place::name_of;
 use crate::release::publish::{digest, write};
 use crate::store::folder::{StoredFolder, Until};
 use crate::store::{Address, RemoteAddress, fetch};
@@ -39,7 +41,13 @@ pub fn unchanged(
         && private.hierarchies == hierarchies(policy)?
         && is_of(input, &private, run)?
         && has_all(out, &public, run)?;
-    Ok(is_same.then_some(public))
+    if !is_same {
+        return Ok(None);
+    }
+    if let Some(private) = place.absolute()?.private() {
+        end_killed_runs(out, private, &public)?;
+    }
+    Ok(Some(public))
 }
 
 fn hierarchies(policy: &PolicySource<'_>) -> Result<BTreeMap<String, String>> {
@@ -71,11 +79,23 @@ fn is_of(input: &Source, private: &PrivateRecord, run: &Run) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns whether a folder holds the objects of a release.
+/// Returns whether a folder holds the objects of a release as they were written, and nothing that belongs to none.
 fn has_all(out: &RemoteAddress, public: &PublicRecord, run: &Run) -> Result<bool> {
-    let listed = StoredFolder::open(out)?.list(Until::Stopped(&run.stop))?;
+    let (folder, until) = (StoredFolder::open(out)?, Until::Stopped(&run.stop));
+    let listed = folder.list(until)?;
+    if listed.iter().any(|object| object.name != RECORD && !is_of_release(&object.name)) {
+        return Ok(false);
+    }
     let there: BTreeMap<&str, u64> =
         listed.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
-    let mut files = public.tables.iter().flat_map(|table| table.files.iter().map(move |file| (table, file)));
-    Ok(files.all(|(table, file)| there.get(name_of(table, file).as_str()) == Some(&file.bytes)))
+    for table in &public.tables {
+        for file in &table.files {
+            let name = name_of(table, file);
+            let is_there = there.get(name.as_str()) == Some(&file.bytes);
+            if !is_there || !folder.holds(&name, file.bytes, &file.sha256, until)? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }

@@ -13,6 +13,7 @@ use crate::release::publish::out_folder::{is_absent, is_folder, is_of_a_release}
 use crate::release::publish::record::name_of;
 use crate::release::publish::{digest, disk};
 use crate::store::RemoteAddress;
+use crate::store::stores::endpoints;
 
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -58,10 +59,19 @@ impl WorkFolder {
 
     /// Returns the work directory of runs to an address, in the folder for temporary files.
     pub(crate) fn of_address(out: &RemoteAddress) -> Self {
-        let out = out.to_string();
-        let digest = digest::of_bytes(out.as_bytes());
+        let folder = std::env::temp_dir();
+        let identity = format!("{} {} {}", endpoints(), out.store(), out.key());
+        #[cfg(unix)]
+        let identity = format!("{identity} {:?}", disk::own_uid(&folder).ok());
+        let digest = digest::of_bytes(identity.as_bytes());
         let name = format!(".{}.kanon-work", digest.get(..16).unwrap_or(&digest));
-        Self { out, path: std::env::temp_dir().join(name) }
+        Self { out: out.to_string(), path: folder.join(name) }
+    }
+
+    /// Returns what tells the place of a release from others, for names of files.
+    pub(crate) fn id(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.chars().filter(char::is_ascii_hexdigit).take(8).collect()
     }
 
     /// Returns the path of the directory.

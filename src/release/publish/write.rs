@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use futures::StreamExt;
@@ -18,15 +18,13 @@ use futures::stream::BoxStream;
 use crate::class::{Budget, Held};
 use crate::engine::Context;
 use crate::error::Result;
+use crate::policy::{Compression as Named, Layout};
 use crate::progress::CancelToken;
 use crate::release::publish::digest;
 use crate::release::publish::released_files::name_of_number;
 
-/// The rows per batch, the rows per row group and the bytes after which a new file begins. All are
-/// fixed: they shape the bytes.
+/// The rows per batch: fixed, because they shape the bytes.
 const BATCH_ROWS: usize = 8_192;
-const GROUP_ROWS: usize = 262_144;
-const FILE_BYTES: usize = 512 << 20;
 
 /// The writer's name in a released file.
 pub const CREATED_BY: &str = concat!("kanon ", env!("CARGO_PKG_VERSION"));
@@ -61,6 +59,8 @@ pub struct Table<'a> {
     pub schema: &'a SchemaRef,
     /// The metadata of each file's footer.
     pub footer: &'a [(String, String)],
+    /// How its files are laid out.
+    pub layout: Layout,
     /// The budget of the writer.
     pub memory: &'a Arc<dyn Budget>,
 }
@@ -104,6 +104,7 @@ pub(crate) fn digest_again(
     schema: &SchemaRef,
     footer: &[(String, String)],
     created_by: &str,
+    layout: Layout,
     is_last: bool,
     stop: &CancelToken,
 ) -> Result<Option<String>> {
@@ -111,8 +112,9 @@ pub(crate) fn digest_again(
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).context(doing)?).context(doing)?;
     let reader = reader.with_batch_size(BATCH_ROWS).build().context(doing)?;
     let sink = digest::Sink::default();
-    let mut writer = ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer, created_by)?))
-        .context(doing)?;
+    let mut writer =
+        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer, created_by, layout)?))
+            .context(doing)?;
     let mut is_full = false;
     for batch in reader {
         stop.check()?;
@@ -121,7 +123,7 @@ pub(crate) fn digest_again(
         }
         let columns = batch.context(doing)?.columns().to_vec();
         writer.write(&RecordBatch::try_new(Arc::clone(schema), columns).context(doing)?).context(doing)?;
-        is_full = writer.bytes_written() >= FILE_BYTES;
+        is_full = writer.bytes_written() as u64 >= layout.file_bytes;
     }
     if !is_full && !is_last {
         return Ok(None);
@@ -130,13 +132,21 @@ pub(crate) fn digest_again(
 }
 
 /// Returns the settings of every released file.
-fn properties(footer: &[(String, String)], created_by: &str) -> Result<WriterProperties> {
+fn properties(footer: &[(String, String)], created_by: &str, layout: Layout) -> Result<WriterProperties> {
+    let compression = match layout.compression {
+        Named::None => Compression::UNCOMPRESSED,
+        Named::Snappy => Compression::SNAPPY,
+        Named::Lz4 => Compression::LZ4_RAW,
+        Named::Gzip => Compression::GZIP(GzipLevel::default()),
+        Named::Zstd => Compression::ZSTD(ZstdLevel::try_new(1).context("writing the release")?),
+    };
+    let rows = usize::try_from(layout.row_group_rows).unwrap_or(usize::MAX);
     let footer = footer.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
     Ok(WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by(created_by.to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).context("writing the release")?))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_compression(compression)
+        .set_max_row_group_row_count(Some(rows))
         .set_key_value_metadata(Some(footer))
         .build())
 }
@@ -158,7 +168,7 @@ impl Parts<'_> {
         writer.write(batch).context("writing the release")?;
         self.held.exactly(writer.memory_size())?;
         part.rows += batch.num_rows() as u64;
-        if writer.bytes_written() >= FILE_BYTES {
+        if writer.bytes_written() as u64 >= self.table.layout.file_bytes {
             self.end(writer, part)
         } else {
             self.open = Some((writer, part));
@@ -170,7 +180,7 @@ impl Parts<'_> {
         let name = name_of_number(self.done.len());
         let file = File::create_new(self.table.folder.join(&name)).context("writing the release")?;
         let (schema, properties) =
-            (Arc::clone(self.table.schema), properties(self.table.footer, CREATED_BY)?);
+            (Arc::clone(self.table.schema), properties(self.table.footer, CREATED_BY, self.table.layout)?);
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).context("writing the release")?;
         Ok((writer, Part { name, rows: 0 }))
     }

@@ -24,6 +24,7 @@ const LEVELS: &str = r#"
     sensitive = "diagnosis"
     [output]
     left_out = "names"
+    compression = "snappy"
     [columns]
     ssn       = { role = "identifier" }
     dob       = { role = "quasi", hierarchy = { date = ["decade"] } }
@@ -46,6 +47,7 @@ const REGIONS: &str = r#"
     [output]
     intervals = "columns"
     released_on = "2026-11-24"
+    row_group_rows = 5000
     [columns]
     ssn       = { role = "individual" }
     dob       = { role = "quasi" }
@@ -257,6 +259,7 @@ fn words_of_real_records_are_on_the_page() {
             "recoding.centroids[].centroid" => {
                 &["/recoding/centroids/0/centroid", "/recoding/centroids/1/centroid"]
             }
+            "layout.compression" => &["/layout/compression"],
             other => panic!("`{other}` holds one of some words, too"),
         };
         let mut count = 0;
