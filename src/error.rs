@@ -271,6 +271,7 @@ impl Error {
     }
 
     /// Returns the error with another name in its texts for a place.
+    #[cfg(feature = "engine")]
     #[must_use]
     pub(crate) fn replaced(self, place: &str, by: &str) -> Self {
         self.map_each(|one| Self { message: one.message.replace(place, by), ..one })

@@ -81,6 +81,9 @@ intervals = "columns"
 left_out = "names"
 released_on = 2026-11-24
 private = "../private"
+row_group_rows = 100000
+file_bytes = 128000000
+compression = "snappy"
 "#;
 
 fn table(text: &str) -> Table {
@@ -189,7 +192,10 @@ fn a_policy_by_code_is_that_of_a_file() {
         .column("zip", code(Role::Quasi).hierarchy("prefix", [4, 3]).set("recode", "global"))
         .set("output", table("ends = \"cuts\"\nintervals = \"columns\"\nleft_out = \"names\""))
         .set("output.released_on", day)
-        .set("output.private", "../private");
+        .set("output.private", "../private")
+        .set("output.row_group_rows", 100_000)
+        .set("output.file_bytes", 128_000_000)
+        .set("output.compression", "snappy");
     assert_same(built, REGIONS);
 }
 

@@ -70,11 +70,13 @@ impl Layout {
     }
 
     /// Returns whether it is that of a policy that says nothing.
+    #[cfg(feature = "engine")]
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns whether a policy can say it.
+    #[cfg(feature = "engine")]
     pub(crate) fn is_valid(&self) -> bool {
         ROW_GROUP_ROWS.contains(&self.row_group_rows) && FILE_BYTES.contains(&self.file_bytes)
     }

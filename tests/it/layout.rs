@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use datafusion::parquet::basic::Compression;
+use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 
 use datafusion_kanon::records::{self, Layout, PublicRecord};
@@ -20,7 +21,7 @@ fn groups(file: &Path) -> (Vec<i64>, BTreeSet<String>) {
     let name = |compression: Compression| format!("{compression:?}").split('(').next().unwrap().to_owned();
     let names =
         groups.iter().flat_map(|group| group.columns().iter().map(|column| name(column.compression())));
-    (groups.iter().map(|group| group.num_rows()).collect(), names.collect())
+    (groups.iter().map(RowGroupMetaData::num_rows).collect(), names.collect())
 }
 
 #[test]
