@@ -129,7 +129,8 @@ pub(crate) fn endpoints() -> String {
 /// Lets the engine write to the store of an address in a session.
 ///
 /// # Errors
-/// A policy error for an address that is only read, or whose key the engine would read as another one; a data error if an option or a variable of the environment has a value that cannot be used.
+/// A policy error for an address that is only read, or whose key the engine would read as another one; a data error if an
+/// option or a variable of the environment has a value that cannot be used.
 pub fn open_for_engine(session: &SessionContext, address: &RemoteAddress) -> Result<()> {
     let refused = |why: &str| Err(Error::policy(why).coded(ErrorCode::Address));
     if address.kind == StoreKind::Http {
