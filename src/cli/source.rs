@@ -103,10 +103,9 @@ impl PrivatePlace {
     /// Those of the earlier policy and of addresses; a policy error if `out` has no name.
     pub(crate) fn after(&self, out: &Address, path: &Address, earlier: &PrivateRecord) -> Result<Place> {
         let is_apart = PolicySpec::parse(&earlier.policy)?.private().is_some() || out.local().is_none();
-        let name = Address::parse(out.to_string().trim_end_matches('/'))?;
         let private = match &self.private {
             Some(private) => Some(Address::parse(private)?),
-            None if is_apart => Some(path.beside(&format!("{}{PRIVATE_END}", name.name()))?),
+            None if is_apart => Some(path.beside(&format!("{}{PRIVATE_END}", out.name()))?),
             None => None,
         };
         Place::of(out.clone(), private)

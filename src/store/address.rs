@@ -110,11 +110,11 @@ impl Address {
         }
     }
 
-    /// Returns the last part of the path or the key.
+    /// Returns the last part of the path or the key, without a `/` at its end.
     pub fn name(&self) -> &str {
         match self {
             Self::Local(path) => path.file_name().and_then(|name| name.to_str()).unwrap_or_default(),
-            Self::Remote(address) => address.key.rsplit('/').next().unwrap_or_default(),
+            Self::Remote(address) => address.key().rsplit('/').next().unwrap_or_default(),
         }
     }
 

@@ -28,7 +28,7 @@ use crate::progress::CancelToken;
 
 /// The bytes that are written or read by one request.
 const PIECE: usize = 8 << 20;
-/// The most pieces of an object, of which stores take 10,000.
+/// The most pieces of an object: stores take 10,000.
 const MOST_PIECES: u64 = 9_999;
 /// The pieces of a file that are written at the same time.
 const PIECES: usize = 2;
@@ -84,14 +84,14 @@ impl StoredFolder {
     /// Opens a folder.
     ///
     /// # Errors
-    /// A policy error for a web server, which is only read; a data error if there is no client of the store.
+    /// A policy error for a web server, which is only read; a data error if no client of the store can be made.
     pub(crate) fn open(address: &RemoteAddress) -> Result<Self> {
         if address.kind == StoreKind::Http {
             let why =
                 "is on a web server, which is only read; name a folder of s3, az, abfss or gs, or a path";
             return Err(Error::policy(why).coded(ErrorCode::Address).at(address));
         }
-        let address = address.with_key(address.key.trim_end_matches('/').to_owned());
+        let address = address.trimmed();
         let (store, once) = (client(&address)?, client_without_retries(&address)?);
         Ok(Self { address, store, once })
     }

@@ -24,8 +24,8 @@ use crate::progress::CancelToken;
 struct Stores {
     /// The options of the command line.
     options: Vec<(String, String)>,
-    /// The clients, by the root of an address.
-    clients: BTreeMap<String, Arc<dyn ObjectStore>>,
+    /// The clients, by the root of an address and whether they repeat requests.
+    clients: BTreeMap<(String, bool), Arc<dyn ObjectStore>>,
     /// The stores that a program registered, by the root of an address.
     registered: BTreeMap<String, Arc<dyn ObjectStore>>,
     /// Stops all waiting.
@@ -88,16 +88,7 @@ pub(super) fn is_registered(scheme: &str, rest: &str) -> bool {
 /// # Errors
 /// A data error if an option or a variable of the environment has a value that cannot be used.
 pub(super) fn client(address: &RemoteAddress) -> Result<Arc<dyn ObjectStore>> {
-    with_stores(|stores| {
-        if let Some(store) =
-            stores.registered.get(&address.root).or_else(|| stores.clients.get(&address.root))
-        {
-            return Ok(Arc::clone(store));
-        }
-        let store = made(address, &stores.options, retry())?;
-        stores.clients.insert(address.root.clone(), Arc::clone(&store));
-        Ok(store)
-    })
+    client_that(address, true)
 }
 
 /// Returns a client that repeats no request, so that each answer is that of one.
@@ -105,9 +96,19 @@ pub(super) fn client(address: &RemoteAddress) -> Result<Arc<dyn ObjectStore>> {
 /// # Errors
 /// As [`client`].
 pub(super) fn client_without_retries(address: &RemoteAddress) -> Result<Arc<dyn ObjectStore>> {
-    with_stores(|stores| match stores.registered.get(&address.root) {
-        Some(store) => Ok(Arc::clone(store)),
-        None => made(address, &stores.options, RetryConfig { max_retries: 0, ..retry() }),
+    client_that(address, false)
+}
+
+fn client_that(address: &RemoteAddress, retries: bool) -> Result<Arc<dyn ObjectStore>> {
+    with_stores(|stores| {
+        let key = (address.root.clone(), retries);
+        if let Some(store) = stores.registered.get(&address.root).or_else(|| stores.clients.get(&key)) {
+            return Ok(Arc::clone(store));
+        }
+        let retry = if retries { retry() } else { RetryConfig { max_retries: 0, ..retry() } };
+        let store = made(address, &stores.options, retry)?;
+        stores.clients.insert(key, Arc::clone(&store));
+        Ok(store)
     })
 }
 

@@ -3,7 +3,6 @@
 //! Where a client can tell it does as S3 does; what it cannot do it refuses (400 `NotImplemented`). Unlike S3
 //! it believes every signature, and every object has the same date: only the `ETag` tells of a change.
 #![allow(clippy::unwrap_used, reason = "a test may")]
-#![allow(dead_code, reason = "what releases in a store will need is here")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

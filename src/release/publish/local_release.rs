@@ -14,7 +14,7 @@ use crate::release::labels_for_all::has_labels;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
 use crate::release::publish::released_files::is_of_release;
-use crate::release::publish::store_place::name_of;
+use crate::release::publish::store_place::objects;
 use crate::release::publish::{disk, staging};
 use crate::store::folder::{StoredFolder, Until};
 use crate::store::{Address, RemoteAddress};
@@ -156,9 +156,9 @@ fn copy(
     let to = TemporaryFolder::new().context(doing)?;
     disk::write_new(&to.path().join(RECORD), record).context(doing)?;
     let public = PublicRecord::parse(record, &folder.address_of(RECORD))?;
-    // What is checked is a path on this machine, too.
+    // The names become paths on this machine.
     check_names(&public.tables)?;
-    let all = public.tables.iter().flat_map(|table| table.files.iter().map(move |file| (table, file)));
+    let all = objects(&public);
     let files: Vec<_> = match needed {
         Needed::Record => Vec::new(),
         Needed::FirstRows if !has_labels(&public) => Vec::new(),
@@ -168,7 +168,7 @@ fn copy(
     let mut unlisted = 0;
     if needed == Needed::All {
         let listed = folder.list(Until::Stopped(stop))?;
-        let names: BTreeSet<String> = files.iter().map(|(table, file)| name_of(table, file)).collect();
+        let names: BTreeSet<&String> = files.iter().map(|(name, _)| name).collect();
         for object in &listed {
             if !names.contains(&object.name) && object.name != RECORD {
                 if !is_of_release(&object.name) {
@@ -181,8 +181,7 @@ fn copy(
             fs::create_dir(table.path(to.path())).context(doing)?;
         }
     }
-    for (table, file) in files {
-        let name = name_of(table, file);
+    for (name, file) in files {
         let path = to.path().join(&name);
         if let Some(above) = path.parent() {
             fs::create_dir_all(above).context(doing)?;

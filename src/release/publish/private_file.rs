@@ -179,7 +179,7 @@ impl PrivateFile {
             if !pending.is_of(digest)? {
                 continue;
             }
-            let over = pending.name().rsplit_once(OVER).map(|(_, over)| over.to_owned());
+            let over = pending.pending_parts().and_then(|(_, _, over)| over);
             let there = self.text()?.and_then(|text| RecordHead::parse(&text));
             match there {
                 Some(there) if there.release == digest => pending.remove()?,

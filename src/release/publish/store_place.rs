@@ -7,7 +7,7 @@ use crate::input::Source;
 use crate::progress::CancelToken;
 use crate::release::publish::folder_place;
 use crate::release::publish::out_folder::{absolute, reads};
-use crate::release::publish::record::{FOLDERS, FileRecord, PublicRecord, RECORD, TableRecord};
+use crate::release::publish::record::{FOLDERS, FileRecord, PublicRecord, RECORD};
 use crate::release::publish::released_files::{is_of_release, name_of_run};
 use crate::store::folder::{StoredFolder, StoredText, Until};
 use crate::store::{Address, RemoteAddress};
@@ -29,17 +29,21 @@ impl Replaced {
     }
 }
 
-/// Returns the name of an object below the folder of its release.
-pub(super) fn name_of(table: &TableRecord, file: &FileRecord) -> String {
-    match &table.folder {
+/// Returns the files of a release with their names below its folder.
+pub(super) fn objects(record: &PublicRecord) -> impl Iterator<Item = (String, &FileRecord)> {
+    let name = |folder: &Option<String>, file: &FileRecord| match folder {
         Some(folder) => format!("{folder}/{}", file.name),
         None => file.name.clone(),
-    }
+    };
+    record
+        .tables
+        .iter()
+        .flat_map(move |table| table.files.iter().map(move |file| (name(&table.folder, file), file)))
 }
 
-/// Returns the names of the objects of a release, but for its record.
+/// Returns these names.
 pub(super) fn names(record: &PublicRecord) -> impl Iterator<Item = String> {
-    record.tables.iter().flat_map(|table| table.files.iter().map(|file| name_of(table, file)))
+    objects(record).map(|(name, _)| name)
 }
 
 /// Checks where the private record will be; returns it with an absolute path.

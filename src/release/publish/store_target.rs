@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 1. the private record is written under a pending name | a record without a release; the next run of this machine removes it |
 //! | 2. the objects are written and read back | objects without a record; the next run of this machine removes them, or a later one |
-//! | 3. the record is put, if what is there is still what was there when the run began | the release; readers find the pending record |
+//! | 3. the record is put, unless the place changed since the run began | the release; readers find the pending record |
 //! | 4. the private record gets its name; what the replaced record lists is removed | the release; the next run goes on |
 //!
 //! The names of objects have a part that is the run's own, so no run writes over an object of another one, or removes one that
@@ -33,9 +33,9 @@ use crate::progress::CancelToken;
 use crate::release::publish::leftovers::Leftovers;
 use crate::release::publish::out_folder::Parents;
 use crate::release::publish::private_file::{LAST, PrivateFile};
-use crate::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD, TableRecord};
+use crate::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
 use crate::release::publish::released_files::{is_of_release, name_of_run};
-use crate::release::publish::store_place::{Replaced, check_apart, checked, look, name_of, names};
+use crate::release::publish::store_place::{Replaced, check_apart, checked, look, names, objects};
 use crate::release::publish::target::Target;
 use crate::release::publish::work_folder::WorkFolder;
 use crate::release::publish::{digest, disk};
@@ -151,11 +151,9 @@ impl StoreTarget {
     ) -> Result<()> {
         self.left.note(&self.work, Some(pending))?;
         pending.create(private)?;
-        for table in &public.tables {
-            for file in &table.files {
-                stop.check()?;
-                self.write_object(table, file, stop)?;
-            }
+        for (name, file) in objects(public) {
+            stop.check()?;
+            self.write_object(&name, file, stop)?;
         }
         self.is_conditional = self.tries_condition(public)?;
         // What is written down last is how long ago the record may have been put.
@@ -163,18 +161,13 @@ impl StoreTarget {
         stop.check()
     }
 
-    fn write_object(&self, table: &TableRecord, file: &FileRecord, stop: &CancelToken) -> Result<()> {
-        let name = name_of(table, file);
-        self.folder.write_file(&name, &self.path_of(table, file), stop)?;
-        if self.folder.holds(&name, file.bytes, &file.sha256, Until::Stopped(stop))? {
+    fn write_object(&self, name: &str, file: &FileRecord, stop: &CancelToken) -> Result<()> {
+        self.folder.write_file(name, &self.work.release().join(name), stop)?;
+        if self.folder.holds(name, file.bytes, &file.sha256, Until::Stopped(stop))? {
             return Ok(());
         }
         let why = "the store holds other bytes than were written there";
-        Err(Error::data(why).at(self.folder.address_of(&name)))
-    }
-
-    fn path_of(&self, table: &TableRecord, file: &FileRecord) -> PathBuf {
-        table.path(&self.work.release()).join(&file.name)
+        Err(Error::data(why).at(self.folder.address_of(name)))
     }
 
     /// Step 3: puts the record, until it is known whether it is there.
@@ -293,9 +286,9 @@ impl StoreTarget {
 
     /// Returns whether the store refuses a write whose condition does not hold, as far as one can be tried.
     fn tries_condition(&self, public: &PublicRecord) -> Result<bool> {
-        let all = public.tables.iter().flat_map(|table| table.files.iter().map(move |file| (table, file)));
-        let Some((table, file)) = all.min_by_key(|(_, file)| file.bytes) else { return Ok(true) };
-        self.folder.is_conditional(&name_of(table, file), &self.path_of(table, file), Until::Passed(LAST))
+        let smallest = objects(public).min_by_key(|(_, file)| file.bytes);
+        let Some((name, _)) = smallest else { return Ok(true) };
+        self.folder.is_conditional(&name, &self.work.release().join(&name), Until::Passed(LAST))
     }
 
     /// Removes objects of earlier releases, and what is older than the record without being listed in it, as long as the record is

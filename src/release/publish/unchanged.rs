@@ -10,7 +10,7 @@ use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
 use crate::release::publish::released_files::is_of_release;
-use crate::release::publish::store_place::name_of;
+use crate::release::publish::store_place::objects;
 use crate::release::publish::{digest, write};
 use crate::store::folder::{StoredFolder, Until};
 use crate::store::{Address, RemoteAddress, fetch};
@@ -88,13 +88,10 @@ fn has_all(out: &RemoteAddress, public: &PublicRecord, run: &Run) -> Result<bool
     }
     let there: BTreeMap<&str, u64> =
         listed.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
-    for table in &public.tables {
-        for file in &table.files {
-            let name = name_of(table, file);
-            let is_there = there.get(name.as_str()) == Some(&file.bytes);
-            if !is_there || !folder.holds(&name, file.bytes, &file.sha256, until)? {
-                return Ok(false);
-            }
+    for (name, file) in objects(public) {
+        let is_there = there.get(name.as_str()) == Some(&file.bytes);
+        if !is_there || !folder.holds(&name, file.bytes, &file.sha256, until)? {
+            return Ok(false);
         }
     }
     Ok(true)
