@@ -182,23 +182,28 @@ impl StoredObjects {
         Ok(listed)
     }
 
-    /// Lists objects in a folder; where a release lies there, those that belong to it.
+    /// Lists objects in a folder; where that belongs to a release, or to a table of one, those that its record lists.
     fn released_below(&self, root: &str, stop: &CancelToken) -> Result<Vec<ObjectMeta>> {
         /// While a release is replaced, its objects appear and disappear.
         const TRIES: usize = 3;
         let folder = self.address.with_key(root.to_owned());
-        let record = folder.join(RECORD);
         for _ in 0..TRIES {
             let mut listed = self.below(root, usize::MAX, stop)?;
-            if !listed.iter().any(|object| object.location.as_ref() == record.key) {
-                return Ok(listed);
-            }
-            let text = StoredFolder::open(&folder)?.text(RECORD, Until::Stopped(stop))?;
+            let has_record = listed.iter().any(|object| object.location.as_ref() == folder.join(RECORD).key);
+            let release = if has_record { Some(folder.clone()) } else { folder.folder_of_release()? };
+            let Some(release) = release else { return Ok(listed) };
+            let record = release.join(RECORD);
+            let text = StoredFolder::open(&release)?.text(RECORD, Until::Stopped(stop))?;
             let names = text.and_then(|text| listed_by(&text.text)).ok_or_else(|| {
                 let why = "is damaged, so it is not known which objects belong to the release";
                 Error::data(format!("the record {record} {why}")).coded(ErrorCode::DamagedFile)
             })?;
-            let keys: BTreeSet<String> = names.iter().map(|name| folder.join(name).key).collect();
+            let keys = names.iter().map(|name| release.join(name)).filter(|object| object.is_in(&folder));
+            let keys: BTreeSet<String> = keys.map(|object| object.key).collect();
+            // A folder that is not of the release.
+            if keys.is_empty() {
+                return Ok(listed);
+            }
             listed.retain(|object| keys.contains(object.location.as_ref()));
             if listed.len() == keys.len() {
                 return Ok(listed);
@@ -299,6 +304,12 @@ impl RemoteAddress {
             }
         }
         Ok(false)
+    }
+
+    /// Returns the folder above, if that holds a release.
+    fn folder_of_release(&self) -> Result<Option<Self>> {
+        let Some(above) = self.folders_above().into_iter().next() else { return Ok(None) };
+        Ok(above.holds(RECORD)?.then_some(above))
     }
 
     /// Returns whether a folder of a store has an object of a name; not of a glob or a web server, which have no such folders.
