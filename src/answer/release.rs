@@ -250,10 +250,14 @@ impl ReleaseAnswer {
     fn wrote(&self) -> String {
         let tables = self.public.tables.iter().map(|table| {
             let out = &self.folder;
-            let folder = table.folder.as_ref().map(|folder| format!("/{folder}")).unwrap_or_default();
+            let columns = table.partition_by.iter().map(|name| format!("{name}=*"));
+            let folders: String =
+                table.folder.clone().into_iter().chain(columns).map(|name| format!("/{name}")).collect();
             let files = match table.files.as_slice() {
-                [one] => format!("{out}{folder}/{}", one.name),
-                many => format!("{out}{folder}/part-*.parquet, {} files", many.len()),
+                [one] if table.partition_by.is_empty() => format!("{out}{folders}/{}", one.name),
+                many => {
+                    format!("{out}{folders}/part-*.parquet, {}", plural(many.len() as u64, "file", "files"))
+                }
             };
             format!("{files} ({})", rows(table.rows))
         });

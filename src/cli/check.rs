@@ -2,9 +2,10 @@
 
 use clap::Args;
 
+use super::Done;
+use super::inputs::Inputs;
 use super::numbers::integer;
-use super::source::{Columns, Set, find_table, parse_requirement, quasi_of_release, record_of, release_note};
-use super::{Done, in_shell};
+use super::source::{Columns, Set, parse_requirement, release_note};
 use datafusion_kanon::internals::answer::check::{check_required, columns_of_numbers};
 use datafusion_kanon::internals::model::Requirement;
 use datafusion_kanon::internals::model::k_anonymity::KAnonymity;
@@ -22,8 +23,8 @@ Examples:
 With --individual, sizes count the individuals of a class, one class at a time. A person's rows together may still
 single that person out: `kanon link TABLE TABLE --on COLUMNS --individual ID --individual-of-b ID` is the attack that shows it.")]
 pub(crate) struct Check {
-    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
-    input: String,
+    #[command(flatten)]
+    input: Inputs,
     #[command(flatten)]
     columns: Columns,
     /// Require k-anonymity with this k, instead of the policy's models.
@@ -55,16 +56,16 @@ impl Check {
                 "nothing to check: give --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
-        let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
-        let input = find_table(&self.input, &run.stop)?;
+        let policy = self.columns.open(&self.input.words(), || self.input.quasi_of_release())?;
+        let input = self.input.find_table(&run.stop)?;
         // Opening CSV files reads them.
         run.progress.begin(Phase::Profile, 0);
         let spec = policy.spec.with_numbers(columns_of_numbers(&models));
         let loaded = open(run, &input, &PolicySource { spec: &spec, files: &policy.folder }).await?;
         let answer = check_required(run, &loaded, models, "--require").await?;
         let mut done = Done::of(&answer)?;
-        let record = record_of(&self.input).ok().flatten().filter(|_| answer.individual.is_none());
-        if let Some(note) = record.and_then(|record| release_note(&self.input, &record)) {
+        let release = self.input.release().ok().flatten().filter(|_| answer.individual.is_none());
+        if let Some(note) = release.and_then(|(out, record)| release_note(out, &record)) {
             done.document.note(note);
         }
         if !done.holds {
@@ -78,7 +79,7 @@ impl Check {
         let policy = self.columns.policy().map(|policy| self.set().with_policy(policy));
         format!(
             "kanon search {} {} shows what generalization would do",
-            in_shell(&self.input),
+            self.input.in_shell(""),
             policy.as_deref().unwrap_or("--policy POLICY")
         )
     }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::inputs::Inputs;
 use super::{Done, in_shell};
 use datafusion_kanon::internals::answer::init::init;
 use datafusion_kanon::internals::release::publish::folder_place::check_outside_releases;
 use datafusion_kanon::internals::store::local_path;
-use datafusion_kanon::{Error, ErrorCode, Input, Result, Run};
+use datafusion_kanon::{Error, ErrorCode, Result, Run};
 
 /// Propose a first policy for a table: roles and levels, with comments that say why.
 #[derive(Debug, Args)]
@@ -22,8 +23,8 @@ Examples:
 The proposal is based on names, types and counts, not on the meaning of your columns: read every line. In
 doubt, the role is \"?\", and the policy is refused until you decide. No value of the data is written.")]
 pub(crate) struct Init {
-    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
-    input: String,
+    #[command(flatten)]
+    input: Inputs,
     /// The policy file to create; must not exist. By default, the policy is printed.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
@@ -35,10 +36,11 @@ impl Init {
             *path = local_path(&path)?;
             check_free(path)?;
         }
-        let input = Input::find_or_read(&self.input, &run.stop)?;
+        let input = self.input.find(&run.stop)?;
         let file = self.to.as_ref().map(|path| path.display().to_string());
-        let policy_word = in_comment(file.as_deref().unwrap_or("policy.toml"), "POLICY");
-        let mut answer = init(run, &input, &in_comment(&self.input, "INPUT"), &policy_word).await?;
+        let policy_word = in_comment(in_shell(file.as_deref().unwrap_or("policy.toml")), "POLICY");
+        let mut answer =
+            init(run, &input, &in_comment(self.input.in_shell(""), "INPUT"), &policy_word).await?;
         if let Some(path) = &self.to {
             let created = File::create_new(path);
             let written = created.and_then(|mut file| file.write_all(answer.policy.as_bytes()));
@@ -53,10 +55,10 @@ fn place(path: &Path) -> String {
     format!("--to {}", path.display())
 }
 
-/// Returns a word of a command as a comment of the policy shows it: `otherwise` if it is long.
-fn in_comment(word: &str, otherwise: &str) -> String {
-    let is_short = word.chars().count() <= 25 && !word.contains(char::is_control);
-    if is_short { in_shell(word) } else { otherwise.to_owned() }
+/// Returns words of a command as a comment of the policy shows them: `otherwise` if they are long.
+fn in_comment(words: String, otherwise: &str) -> String {
+    let is_short = words.chars().count() <= 27 && !words.contains(char::is_control);
+    if is_short { words } else { otherwise.to_owned() }
 }
 
 /// Refuses a path that cannot be written, before the input is read.

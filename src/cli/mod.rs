@@ -6,6 +6,7 @@ mod explain;
 mod generate;
 mod hierarchy;
 mod init;
+mod inputs;
 mod link;
 mod list;
 mod names;

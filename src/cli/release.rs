@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
+use super::inputs::Inputs;
 use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, Format, in_shell, without_controls};
 use datafusion_kanon::internals::answer::release::{ReleaseAnswer, UnchangedAnswer};
@@ -18,7 +19,7 @@ use datafusion_kanon::internals::render::{Document, json};
 use datafusion_kanon::internals::store::{Address, local_path, text_at};
 use datafusion_kanon::records::{PrivateRecord, PublicRecord};
 use datafusion_kanon::{
-    CancelToken, Error, ErrorCode, Input, Place, PolicySource, Result, Run, release, release_again, unchanged,
+    CancelToken, Error, ErrorCode, Place, PolicySource, Result, Run, release, release_again, unchanged,
 };
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
@@ -32,8 +33,8 @@ Writes patients_safe/part-00000.parquet ... (of method \"anatomy\", two folders 
 which may be published, and patients_safe.private.json beside it, which may not: --private keeps it elsewhere. Nothing appears
 under --to before it is verified.")]
 pub(crate) struct Release {
-    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
-    input: String,
+    #[command(flatten)]
+    input: Inputs,
     /// The policy: roles, hierarchies and requirements; - is standard input.
     #[arg(long, value_name = "FILE", required_unless_present = "recoding")]
     policy: Option<PathBuf>,
@@ -78,7 +79,7 @@ impl Release {
             Ok((at, record))
         };
         let earlier = self.recoding.as_deref().map(earlier).transpose()?;
-        let open = |path: &Path| PolicyFile::open(path, &self.set, &[&self.input]);
+        let open = |path: &Path| PolicyFile::open(path, &self.set, &self.input.words());
         let mut policy = self.policy.as_deref().map(open).transpose()?;
         if let (Some(policy), Some(day)) = (&mut policy, &self.released_on) {
             policy.spec = policy.spec.clone().released_on(Some(day.clone()));
@@ -87,7 +88,7 @@ impl Release {
             Some((path, earlier)) => self.private.after(&to, path, earlier)?,
             None => self.private.of(&to, policy.as_ref())?,
         };
-        let input = Input::find_or_read(&self.input, &run.stop)?;
+        let input = self.input.find(&run.stop)?;
         if let Some(path) = &self.report {
             check_report(path, &place, self.overwrite)?;
         }
@@ -129,7 +130,7 @@ impl Release {
             }
         }
         answer.compare_by = self.policy.as_ref().map(|policy| {
-            let (input, policy) = (in_shell(&self.input), self.set.with_policy(policy));
+            let (input, policy) = (self.input.in_shell(""), self.set.with_policy(policy));
             format!("kanon search {input} {policy} --compare")
         });
         let mut done = Done::of(&answer)?;
@@ -143,9 +144,9 @@ impl Release {
         let policy = self.policy.as_ref().filter(|_| answer.released.reads_population);
         let policy = policy.map(|policy| format!(" {}", self.set.with_policy(policy))).unwrap_or_default();
         let private = place.is_apart().then(|| format!(" --private {}", in_shell(&answer.private_record)));
-        let (out, input) = (in_shell(&answer.folder), in_shell(&self.input));
+        let (out, input) = (in_shell(&answer.folder), self.input.in_shell("--input "));
         let private = private.unwrap_or_default();
-        document.advice("next", format!("kanon verify {out} --input {input}{private}{policy}"));
+        document.advice("next", format!("kanon verify {out} {input}{private}{policy}"));
     }
 }
 

@@ -3,7 +3,8 @@
 use clap::Args;
 
 use super::Done;
-use super::source::{Columns, Set, find_table, quasi_of_release, record_of, release_note};
+use super::inputs::Inputs;
+use super::source::{Columns, Set, release_note};
 use datafusion_kanon::internals::answer::risk::risk;
 use datafusion_kanon::{PolicySource, Result, Run, open};
 
@@ -19,8 +20,8 @@ Examples:
 With --individual, sizes count the individuals of a class, one class at a time. A person's rows together may still
 single that person out: `kanon link TABLE TABLE --on COLUMNS --individual ID --individual-of-b ID` is the attack that shows it.")]
 pub(crate) struct Risk {
-    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files, or a release.
-    input: String,
+    #[command(flatten)]
+    input: Inputs,
     #[command(flatten)]
     columns: Columns,
 }
@@ -31,13 +32,13 @@ impl Risk {
     }
 
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
-        let policy = self.columns.open(&self.input, || quasi_of_release(&self.input))?;
-        let input = find_table(&self.input, &run.stop)?;
+        let policy = self.columns.open(&self.input.words(), || self.input.quasi_of_release())?;
+        let input = self.input.find_table(&run.stop)?;
         let loaded = open(run, &input, &PolicySource { spec: &policy.spec, files: &policy.folder }).await?;
         let mut answer = risk(run, &loaded).await?;
         // A damaged record is an error only where the columns are to be read from it.
-        let record = record_of(&self.input).ok().flatten();
-        answer.notes.extend(record.and_then(|record| release_note(&self.input, &record)));
+        let release = self.input.release().ok().flatten();
+        answer.notes.extend(release.and_then(|(out, record)| release_note(out, &record)));
         Done::of(&answer)
     }
 }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Done;
+use super::inputs::Inputs;
 use super::numbers::integer;
 use super::source::{PolicyFile, Set};
 use datafusion_kanon::internals::answer::compare::compare;
 use datafusion_kanon::internals::answer::minimal::minimal;
 use datafusion_kanon::internals::answer::search::search;
-use datafusion_kanon::{Error, Input, PolicySource, Result, Run, open};
+use datafusion_kanon::{Error, PolicySource, Result, Run, open};
 
 /// Find the best generalizations and show what each one loses; write nothing.
 #[derive(Debug, Args)]
@@ -21,8 +22,8 @@ Examples:
   kanon search patients.parquet --policy patients.toml --minimal
   kanon search patients.parquet --policy patients.toml --compare")]
 pub(crate) struct Search {
-    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
-    input: String,
+    #[command(flatten)]
+    input: Inputs,
     /// The policy with the requirements; - is standard input.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
@@ -42,13 +43,13 @@ pub(crate) struct Search {
 
 impl Search {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
-        let policy = PolicyFile::open(&self.policy, &self.set, &[&self.input])?;
+        let policy = PolicyFile::open(&self.policy, &self.set, &self.input.words())?;
         let method = policy.spec.method();
         if self.minimal && (method.name == "anytime" || !method.searches_lattice()) {
             let why = format!("--minimal finds all minimal nodes or none: remove `method = {method}`");
             return Err(Error::policy(why));
         }
-        let input = Input::find_or_read(&self.input, &run.stop)?;
+        let input = self.input.find(&run.stop)?;
         let loaded = open(run, &input, &PolicySource { spec: &policy.spec, files: &policy.folder }).await?;
         if self.minimal {
             return Done::of(&minimal(run, &loaded).await?);

@@ -203,11 +203,11 @@ impl Columns {
     /// Those of the policy; a policy error when no quasi-identifier is named.
     pub(crate) fn open(
         &self,
-        input: &str,
+        inputs: &[&str],
         known: impl FnOnce() -> Result<Vec<String>>,
     ) -> Result<PolicyFile> {
         if let Some(path) = &self.policy {
-            let file = PolicyFile::open(path, &self.set, &[input])?;
+            let file = PolicyFile::open(path, &self.set, inputs)?;
             let csv = self.csv.or(Some(&file.spec));
             return Ok(PolicyFile { spec: file.spec.with_csv(csv), ..file });
         }
@@ -277,14 +277,6 @@ pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<Strin
          several rows: kanon explain {} shows its figures",
         in_shell(release)
     ))
-}
-
-/// Returns the names of the quasi-identifiers if an input is a release.
-///
-/// # Errors
-/// Those of reading its record.
-pub(crate) fn quasi_of_release(input: &str) -> Result<Vec<String>> {
-    record_of(input)?.map_or(Ok(Vec::new()), |record| record.written_quasi())
 }
 
 /// Parses the model of `--require`: `k_anonymity(5)`, `l_diversity(2, diagnosis)`.

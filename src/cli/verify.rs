@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Done;
+use super::inputs::Inputs;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use datafusion_kanon::internals::answer::verify::verify;
 use datafusion_kanon::internals::release::publish::staging::unfinished;
 use datafusion_kanon::internals::release::publish::statement::may_be_policy_of;
 use datafusion_kanon::internals::store::Address;
 use datafusion_kanon::records::PublicRecord;
-use datafusion_kanon::{Error, Input, Place, PolicySource, Result, Run, Source};
+use datafusion_kanon::{Error, Place, PolicySource, Result, Run, Source};
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
@@ -32,9 +33,9 @@ bytes, the command says so (`with_bytes` in JSON).")]
 pub(crate) struct Verify {
     /// The folder of the release, or its address in a store.
     out: PathBuf,
-    /// The input of the release.
+    /// The input of the release; repeated where it is several files or folders.
     #[arg(long, value_name = "INPUT")]
-    input: Option<String>,
+    input: Vec<String>,
     #[command(flatten)]
     private: PrivatePlace,
     /// The policy to use instead of the copy in the private record; - is standard input.
@@ -53,16 +54,18 @@ impl Verify {
             }
             out => out,
         };
-        let open = |path: &Path| PolicyFile::open(path, &self.set, self.input.as_deref().as_slice());
+        let input = (!self.input.is_empty()).then(|| Inputs::of(self.input.clone()));
+        let words = input.as_ref().map(Inputs::words).unwrap_or_default();
+        let open = |path: &Path| PolicyFile::open(path, &self.set, &words);
         let policy = self.policy.as_deref().map(&open).transpose()?;
         let place = self.private.of(&out, policy.as_ref())?;
-        let found = match (&policy, &self.input) {
+        let found = match (&policy, &input) {
             (None, Some(_)) => policy_beside(&place)?,
             _ => None,
         };
         let policy =
             policy.map_or_else(|| found.as_deref().map(&open).transpose(), |given| Ok(Some(given)))?;
-        let input = self.input.as_deref().map(|input| Input::find_or_read(input, &run.stop)).transpose()?;
+        let input = input.as_ref().map(|input| input.find(&run.stop)).transpose()?;
         let policy = policy.as_ref().map(|p| PolicySource { spec: &p.spec, files: &p.folder });
         let mut answer = verify(run, &place, input.map(Source::from).as_ref(), policy.as_ref()).await?;
         answer.policy = found.map(|path| path.display().to_string());

@@ -1,6 +1,6 @@
 //! The files of INPUT: found, recognized by format, and pinned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -44,6 +44,11 @@ impl Input {
         let (arguments, copies) = (vec![argument.to_owned()], Utf8Copies::default());
         let (argument, folders) = (argument.to_owned(), PartitionColumns::default());
         Self { argument, arguments, objects, format, folders, copies, spooled: None }
+    }
+
+    /// Returns an input whose folders give these columns.
+    pub(crate) fn in_folders(self, folders: PartitionColumns) -> Self {
+        Self { folders, ..self }
     }
 
     /// Finds the files of INPUT, or reads standard input where INPUT is `-`. Its copy goes with the
@@ -95,8 +100,13 @@ impl Input {
         )))
     }
 
-    fn find_all(arguments: &[String], stop: &CancelToken) -> Result<Self> {
+    /// Finds the files of several INPUTs as one table, like [`find`](Self::find).
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find); a policy error for a file that two of them name.
+    pub fn find_all(arguments: &[String], stop: &CancelToken) -> Result<Self> {
         let argument = arguments.join(" ");
+        check_no_column_is_lost(arguments)?;
         let mut listed = Vec::new();
         for argument in arguments {
             let place = objects_at(argument).map_err(|error| error.at("input"))?;
@@ -116,17 +126,27 @@ impl Input {
                 other.name()
             )));
         }
-        let mut objects = Vec::new();
+        let (mut objects, mut record) = (Vec::new(), None);
         for (place, listed) in listed {
+            let is_in_folder = |object: &Object| object.below().contains('=');
+            if arguments.len() == 1 && listed.iter().any(is_in_folder) {
+                record = place.record();
+            }
             objects.extend(place.readable(listed, format == InputFormat::Parquet, stop)?);
         }
         objects.sort_by(|a, b| a.address().cmp(b.address()));
-        if let Some(twice) = objects.windows(2).find(|pair| pair[0].address() == pair[1].address()) {
-            return Err(Error::policy("it is named twice; name it once").at(twice[0].place()));
+        let mut seen = HashSet::new();
+        for object in &objects {
+            if !seen.insert(object.identity()?) {
+                return Err(Error::policy("it is named twice; name it once").at(object.place()));
+            }
         }
         let below: Vec<&str> = objects.iter().map(Object::below).collect();
-        let folders =
+        let mut folders =
             PartitionColumns::find(&below).map_err(|error| error.at(format!("input `{argument}`")))?;
+        if let Some(record) = record {
+            folders = folders.of_record(&record);
+        }
         Ok(Self { arguments: arguments.to_vec(), folders, ..Self::of_objects(&argument, objects, format) })
     }
 
@@ -222,6 +242,24 @@ impl Input {
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
+}
+
+/// Refuses several arguments in folders of different values of one column, as a shell makes them of `year=*`: each is read below
+/// itself, so the column would be lost.
+fn check_no_column_is_lost(arguments: &[String]) -> Result<()> {
+    let mut values = BTreeMap::new();
+    for argument in arguments {
+        for (name, value) in argument.split('/').filter_map(|folder| folder.split_once('=')) {
+            if *values.entry(name).or_insert(value) != value {
+                return Err(Error::policy(format!(
+                    "the folders `{name}=...` are named one by one, so they give no column `{name}`; name the folder above \
+                     them, or a pattern in quotes"
+                ))
+                .at("input"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the files that the location of a SQL table reaches now, those in partition folders, too.

@@ -163,7 +163,7 @@ impl Input {
             match found {
                 Some(PartitionType::Integer) => cast(value, DataType::Int64).alias(field.name()),
                 Some(PartitionType::Date) => cast(value, DataType::Date32).alias(field.name()),
-                Some(PartitionType::Text) | None => value,
+                Some(PartitionType::Text | PartitionType::Recorded(_)) | None => value,
             }
         };
         let columns: Vec<Expr> = table.schema().fields().iter().map(typed).collect();

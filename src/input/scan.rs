@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray};
-use arrow::datatypes::{Fields, Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -23,7 +23,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use crate::engine::into_engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::pinned::PinnedObjects;
 use crate::store::{Object, PartitionColumns};
 
@@ -71,8 +71,16 @@ impl FilesTable {
         let (of_files, of_folders) = schema.fields().split_at(schema.fields().len() - folders.names.len());
         let of_files = TableSchema::builder(Arc::new(Schema::new(of_files)));
         let schema = of_files.with_table_partition_cols(of_folders.to_vec()).build();
-        let value = |value: &Option<String>| ScalarValue::Utf8View(value.clone());
-        let values = folders.values.iter().map(|values| values.iter().map(value).collect()).collect();
+        let value = |(value, field): (&Option<String>, &FieldRef)| {
+            let typed = ScalarValue::Utf8View(value.clone()).cast_to(field.data_type());
+            typed.map_err(|_| {
+                Error::data("a folder holds no value of the type that the record says").at(field.name())
+            })
+        };
+        let row = |values: &Vec<Option<String>>| {
+            values.iter().zip(schema.table_partition_cols()).map(value).collect::<Result<Vec<_>>>()
+        };
+        let values = folders.values.iter().map(row).collect::<Result<_>>()?;
         Ok(Self { files, format, schema, values })
     }
 

@@ -28,7 +28,8 @@ use crate::policy::{CsvOptions, CsvType, one_name_each};
 use crate::store::{Object, PartitionColumns};
 
 impl Input {
-    /// Returns the schema of the input: that which all files share, and the columns of their folders, which are text. CSV columns
+    /// Returns the schema of the input: that which all files share, and the columns of their folders, which are text unless the record
+    /// of a release says their types. CSV columns
     /// are all text here, too.
     ///
     /// # Errors
@@ -41,7 +42,11 @@ impl Input {
         }
         let names: Vec<String> = files.fields().iter().map(|field| field.name().clone()).collect();
         self.folders.check_against(&names).map_err(|error| error.at(format!("input `{}`", self.argument)))?;
-        let folders = self.folders.names.iter().map(|name| Field::new(name, DataType::Utf8View, true));
+        let data_type = |name: &String| match self.folders.recorded(name) {
+            None | Some(DataType::Utf8) => DataType::Utf8View,
+            Some(recorded) => recorded.clone(),
+        };
+        let folders = self.folders.names.iter().map(|name| Field::new(name, data_type(name), true));
         let fields = files.fields().iter().cloned().chain(folders.map(Arc::new));
         Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
     }
@@ -182,7 +187,9 @@ impl Input {
             return typed(texts, &schema, &|_| true, (csv, csv_type), typing).await;
         }
         let has_types = self.format.has_types();
-        let is_cells = |name: &str| !has_types || self.folders.names.iter().any(|folder| folder == name);
+        let is_of_folder = |name: &str| self.folders.names.iter().any(|folder| folder == name);
+        let is_cells =
+            |name: &str| !has_types || (is_of_folder(name) && self.folders.recorded(name).is_none());
         typed_table(raw, &schema, &is_cells, (csv, csv_type), typing).await
     }
 

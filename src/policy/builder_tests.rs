@@ -84,6 +84,7 @@ private = "../private"
 row_group_rows = 100000
 file_bytes = 128000000
 compression = "snappy"
+partition_by = ["zip"]
 "#;
 
 fn table(text: &str) -> Table {
@@ -195,7 +196,8 @@ fn a_policy_by_code_is_that_of_a_file() {
         .set("output.private", "../private")
         .set("output.row_group_rows", 100_000)
         .set("output.file_bytes", 128_000_000)
-        .set("output.compression", "snappy");
+        .set("output.compression", "snappy")
+        .set("output.partition_by", ["zip"]);
     assert_same(built, REGIONS);
 }
 

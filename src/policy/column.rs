@@ -29,7 +29,7 @@ impl ColumnSpec {
             return Err(Error::policy(format!("{error}{hint}")).at(path));
         };
         let mut wrong = Errors::default();
-        let mut keys = Keys::known(path.clone(), table, &names(COLUMN), &[], &mut wrong);
+        let mut keys = Keys::known(path.clone(), table, &names(COLUMN), &mut wrong);
         let role = match keys.take("role", role) {
             Ok(Some(role)) => role,
             // An unknown key may be a misspelt `role`.

@@ -88,7 +88,7 @@ impl CsvOptions {
 
     pub(super) fn read(value: Value) -> Result<Self> {
         let table = table_of(value).map_err(|error| error.at("input"))?;
-        let mut keys = Keys::new("input".into(), table, &names(INPUT), &[])?;
+        let mut keys = Keys::new("input".into(), table, &names(INPUT))?;
         let default = Self::default();
         let numbers = NumberFormat {
             decimal: keys

@@ -135,4 +135,8 @@ pub const OUTPUT: &[Key] = &[
         "compression",
         "how pages are compressed: `\"none\"`, `\"snappy\"`, `\"lz4\"`, `\"gzip\"` or `\"zstd\"` (default `\"zstd\"`)",
     ),
+    key(
+        "partition_by",
+        "released columns that the names of folders hold instead of the files, such as `[\"year\"]` for `year=2024/` (default none)",
+    ),
 ];

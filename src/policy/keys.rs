@@ -20,28 +20,18 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(path: String, table: Table, known: &[&str], later: &[&str]) -> Result<Self> {
+    pub(super) fn new(path: String, table: Table, known: &[&str]) -> Result<Self> {
         let mut wrong = Errors::default();
-        let keys = Self::known(path, table, known, later, &mut wrong);
+        let keys = Self::known(path, table, known, &mut wrong);
         wrong.end_of_stage().map(|()| keys)
     }
 
     /// Takes the known keys, and adds an error for each of the others.
-    pub(super) fn known(
-        path: String,
-        mut table: Table,
-        known: &[&str],
-        later: &[&str],
-        wrong: &mut Errors,
-    ) -> Self {
+    pub(super) fn known(path: String, mut table: Table, known: &[&str], wrong: &mut Errors) -> Self {
         table.retain(|key, _| {
             let is_known = known.contains(&key);
             if !is_known {
-                let why = match later.contains(&key) {
-                    true => "not supported yet".to_owned(),
-                    false => unknown(&path, key, known),
-                };
-                wrong.add(Error::policy(why).at(join(&path, key)));
+                wrong.add(Error::policy(unknown(&path, key, known)).at(join(&path, key)));
             }
             is_known
         });

@@ -5,8 +5,10 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::keys::{Keys, expected, string};
+use super::PolicySpec;
+use super::keys::{Keys, expected, string, words};
 use crate::error::{Error, Result};
+use crate::method::ReleaseKind;
 
 /// How the Parquet files of a release are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +81,40 @@ impl Layout {
     #[cfg(feature = "engine")]
     pub(crate) fn is_valid(&self) -> bool {
         ROW_GROUP_ROWS.contains(&self.row_group_rows) && FILE_BYTES.contains(&self.file_bytes)
+    }
+}
+
+/// Reads the columns that the names of folders hold.
+pub(super) fn partition_by(value: Value) -> Result<Vec<String>> {
+    let names = words(value)?;
+    match names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        Some((_, twice)) => Err(Error::policy(format!("`{twice}` is named twice; name it once"))),
+        None => Ok(names),
+    }
+}
+
+impl PolicySpec {
+    /// Checks that the columns of folders are released, by a method that makes one table.
+    pub(super) fn check_folders(&self) -> Result<()> {
+        let refused = |why| Err(Error::policy(why).at("output.partition_by"));
+        for name in self.output.partition_by() {
+            let Some(column) = self.column(name) else {
+                return refused(format!(
+                    "expected released columns, found `{name}`, which the policy does not name"
+                ));
+            };
+            if !self.method.kind().releases(column.role()) {
+                let role = column.role().word();
+                return refused(format!(
+                    "expected released columns, found `{name}`, which is not released (role {role})"
+                ));
+            }
+        }
+        if !self.output.partition_by().is_empty() && self.method.kind() == ReleaseKind::Groups {
+            let method = &self.method.name;
+            return refused(format!("`{method}` makes two tables with folders of their own; leave it out"));
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use toml::Value;
 use super::PolicySpec;
 use super::key_tables::{OUTPUT, names};
 use super::keys::{Keys, checked_setting, day, expected, join, string, table_of};
-use super::layout::Layout;
+use super::layout::{self, Layout};
 use super::spec::ColumnSpec;
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
@@ -76,7 +76,7 @@ fn settings(path: &str, value: Value, parameters: &[Parameter]) -> Result<Vec<(S
     let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
     let shape = || format!("a table of settings ({})", names.join(", "));
     let Value::Table(table) = value else { return Err(expected(&shape(), &value).at(path)) };
-    Keys::new(path.to_owned(), table, &names, &[])?.settings(parameters)
+    Keys::new(path.to_owned(), table, &names)?.settings(parameters)
 }
 
 /// Reads `{ seconds = 30 }` or `{ nodes = 10000 }`.
@@ -102,6 +102,8 @@ pub struct Output {
     pub(super) private: Option<String>,
     /// How its files are laid out.
     pub(super) layout: Layout,
+    /// The columns that the names of folders hold.
+    pub(super) partition_by: Vec<String>,
 }
 
 impl PolicySpec {
@@ -116,7 +118,7 @@ impl Output {
     /// Reads the table `[output]`.
     pub(super) fn read(value: Value) -> Result<Self> {
         let table = table_of(value).map_err(|error| error.at("output"))?;
-        let mut keys = Keys::new("output".into(), table, &names(OUTPUT), &["partitions"])?;
+        let mut keys = Keys::new("output".into(), table, &names(OUTPUT))?;
         let ends = keys.take("ends", |value| match string(value)?.as_str() {
             "values" => Ok(Ends::Values),
             "closed" => Ok(Ends::Closed),
@@ -141,7 +143,8 @@ impl Output {
             path => Ok(path),
         })?;
         let layout = Layout::take(&mut keys)?;
-        Ok(Self { ends, writes_ends, released_on, names_left_out, private, layout })
+        let partition_by = keys.take("partition_by", layout::partition_by)?.unwrap_or_default();
+        Ok(Self { ends, writes_ends, released_on, names_left_out, private, layout, partition_by })
     }
 
     /// Returns what the ends of intervals show, where the method makes its own.
@@ -162,6 +165,11 @@ impl Output {
     /// Returns how the files are laid out.
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// Returns the columns that the names of folders hold, from the outermost folder to the innermost.
+    pub fn partition_by(&self) -> &[String] {
+        &self.partition_by
     }
 
     /// Returns whether the public record names the columns that are left out.

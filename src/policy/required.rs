@@ -42,7 +42,7 @@ impl Required {
             .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
         let parameters = row.parameters.iter().map(|parameter| parameter.name);
         let known: Vec<&str> = names(REQUIRE).into_iter().chain(parameters).collect();
-        let mut keys = Keys::new(path.clone(), table, &known, &[])?;
+        let mut keys = Keys::new(path.clone(), table, &known)?;
         let parameters = keys.settings(row.parameters)?;
         let sensitive = keys.take("sensitive", string)?;
         let at_level = keys.take("level", level)?;

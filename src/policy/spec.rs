@@ -88,8 +88,7 @@ impl fmt::Debug for PolicySpec {
 pub struct EarlierColumn {
     /// Its name.
     pub name: String,
-    /// The type that it must have again, as [`type_name`](crate::generalize::value::type_name)
-    /// writes it; `None` for any.
+    /// The type that it must have again, as [`type_name`](crate::generalize::value::type_name) writes it; `None` for any.
     pub data_type: Option<String>,
 }
 
@@ -138,7 +137,7 @@ impl PolicySpec {
         not_too_deep(text)?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         let mut wrong = Errors::default();
-        let mut keys = Keys::known(String::new(), table, &names(TOP), &[], &mut wrong);
+        let mut keys = Keys::known(String::new(), table, &names(TOP), &mut wrong);
         let mut required: Vec<Required> = wrong.found(keys.take("k", short_k)).into_iter().collect();
         let longer = wrong.found(keys.take("require", tables)).unwrap_or_default();
         for (index, table) in longer.into_iter().enumerate() {
@@ -151,7 +150,7 @@ impl PolicySpec {
         // The errors of the effort already have their place.
         let effort = wrong.found(keys.table.remove("effort").map(effort).transpose());
         let spec = Self {
-            text: (text.to_owned()),
+            text: text.to_owned(),
             required,
             suppression_limit: wrong
                 .found(keys.take("suppression_limit", share))
@@ -183,6 +182,7 @@ impl PolicySpec {
             spec.check_population(),
             spec.check_individuals(),
             spec.check_method(effort.is_some()),
+            spec.check_folders(),
         ];
         Errors::of(checks).map(|_| spec)
     }
@@ -451,14 +451,14 @@ impl HierarchySpec {
                 all.push(key);
             }
         }
-        let mut keys = Keys::new(path.to_owned(), table, &all, &[])?;
+        let mut keys = Keys::new(path.to_owned(), table, &all)?;
         let named: Vec<&str> =
             keys.table.keys().map(String::as_str).filter(|key| known.contains(key)).collect();
         if named == [merge::DOC.name] && keys.table.len() == 1 {
             let path = join(path, merge::DOC.name);
             let table = keys.take(merge::DOC.name, table_of)?.unwrap_or_default();
             let names: Vec<&str> = merge::PARAMETERS.iter().map(|parameter| parameter.name).collect();
-            let given = Keys::new(path.clone(), table, &names, &[])?.settings(merge::PARAMETERS)?;
+            let given = Keys::new(path.clone(), table, &names)?.settings(merge::PARAMETERS)?;
             let merge = Merge::of(&given).map_err(|error| error.at(path))?;
             return Ok(Self { key: merge::DOC.name, levels: LevelsSpec::Merged(merge) });
         }

@@ -1,9 +1,10 @@
-//! Apply: executes the recoding as an ordinary query plan; rows are ordered by class and hash.
+//! Apply: executes the recoding as an ordinary query plan; rows are ordered by class and hash, and before these by the columns of
+//! folders that are released as they are.
 //!
 //! ```text
 //! rows -> class number by expression (codes of the quasi-identifiers, then the kept class that has them)
 //!      -> only rows of kept classes -> class number, hash of what else is released, that itself
-//!      -> sort by the two integers
+//!      -> sort by the two integers, behind the columns of folders
 //! ```
 //! The labels bypass the sort: the writer takes them from the kept classes by number.
 //!
@@ -59,11 +60,21 @@ pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result
     columns.extend(as_is().map(|name| column(name).alias(as_is_name(name))));
     let numbered = table.select(columns).context(doing)?;
     let kept = numbered.filter(column(CLASS).is_not_null()).context(doing)?;
-    let others: Vec<Expr> = as_is().map(|name| column(as_is_name(name))).collect();
-    let mut columns = vec![column(CLASS), row_hash(ORDER_KEY, others.clone()).alias(HASH)];
-    columns.extend(others);
+    let folders = policy.as_is_of_folders();
+    let hashed = as_is().filter(|name| !folders.contains(name)).map(|name| column(as_is_name(name)));
+    let mut columns = vec![column(CLASS), row_hash(ORDER_KEY, hashed.collect()).alias(HASH)];
+    columns.extend(as_is().map(|name| column(as_is_name(name))));
     let kept = kept.select(columns).context(doing)?;
-    kept.sort(vec![column(CLASS).sort(true, true), column(HASH).sort(true, true)]).context(doing)
+    let folders = folders.into_iter().map(|name| column(as_is_name(name)));
+    let order = folders.chain([column(CLASS), column(HASH)]).map(|column| column.sort(true, true));
+    kept.sort(order.collect()).context(doing)
+}
+
+/// Returns the places of the columns by which [`apply`] orders the rows before class and hash.
+pub(super) fn folder_columns(policy: &Policy) -> Vec<usize> {
+    let as_is = || policy.released().map(|(name, _)| name).filter(|name| policy.quasi_index(name).is_none());
+    let place = |folder: &str| as_is().position(|name| name == folder).map(|at| at + 2);
+    policy.as_is_of_folders().into_iter().filter_map(place).collect()
 }
 
 fn as_is_name(name: &str) -> String {

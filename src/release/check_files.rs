@@ -2,53 +2,69 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
+use datafusion::logical_expr::Expr;
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::engine::damaged::unless_it_panics;
-use crate::engine::{Context, Run};
+use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::{Input, InputFormat};
 use crate::release::check_record::refused;
 use crate::release::publish::record::{FileRecord, PublicRecord, RECORD, TableRecord};
 use crate::release::publish::released_files::{name_of_number, name_of_run, run_of_name};
-use crate::release::publish::write::{self, Part};
-use crate::store::Object;
+use crate::release::publish::table_files::{Part, TableFiles};
+use crate::release::publish::write;
+use crate::store::{Object, shown};
 
-/// Checks that the files of each table are named by their numbers, or all by number and run, as in a store: no file is listed
-/// twice, and no name is a path.
-pub(super) fn check_names(tables: &[TableRecord]) -> Result<()> {
-    let run = tables.iter().flat_map(|table| &table.files).find_map(|file| run_of_name(&file.name));
+/// Checks that the files of each table are named by their numbers, or all by number and run, as in a store, and lie in no folders
+/// but those of the table's columns, each with rows: no file is listed twice, and no name leads elsewhere.
+pub(super) fn check_names(public: &PublicRecord) -> Result<()> {
+    let run = public.files().find_map(|file| run_of_name(&file.name));
     let name = |at| run.map_or_else(|| name_of_number(at), |run| name_of_run(at, run));
-    let are_right =
-        |table: &TableRecord| table.files.iter().enumerate().all(|(at, file)| file.name == name(at));
-    if tables.iter().all(are_right) {
-        return Ok(());
+    for table in &public.tables {
+        // Only names are looked at.
+        let TableFiles { parts, partitioning, .. } = public.files_of(table, Path::new(""))?;
+        for (at, part) in parts.iter().enumerate() {
+            if part.name.strip_prefix(part.folders()) != Some(&name(at)) {
+                return Err(refused("the files of the record are not numbered from part-00000.parquet"));
+            }
+            partitioning.values(&part.name)?;
+            if part.rows == 0 && !partitioning.is_empty() {
+                return Err(refused("a file in the folder of a value has no rows"));
+            }
+        }
     }
-    Err(refused("the files of the record are not numbered from part-00000.parquet"))
+    Ok(())
 }
 
 /// Checks that the folder of a table holds only its parts, and the record if that is there.
-pub(super) fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
-    let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    for Part { name, .. } in parts {
-        match fs::symlink_metadata(folder.join(name)) {
+pub(super) fn check_listing(files: &TableFiles) -> Result<()> {
+    for part in &files.parts {
+        match fs::symlink_metadata(files.path(part)) {
             Ok(facts) if facts.is_file() => {}
             // A link, a folder or a pipe: copying the release would publish something else.
-            Ok(_) => return Err(refused(format!("{name} is not a plain file"))),
-            Err(_) => return Err(refused(format!("{name} is missing"))),
+            Ok(_) => return Err(refused(format!("{} is not a plain file", part.shown()))),
+            Err(_) => return Err(refused(format!("{} is missing", part.shown()))),
         }
     }
-    for entry in fs::read_dir(folder).context("reading the release")? {
-        let name = entry.context("reading the release")?.file_name();
-        let known = name.to_str().is_some_and(|name| name == RECORD || planned.contains(name));
-        if !known {
-            return Err(refused("the release contains a file that the record does not list"));
+    let planned: BTreeSet<PathBuf> = files.parts.iter().map(|part| files.path(part)).collect();
+    let folders = planned.iter().flat_map(|file| file.ancestors().skip(1));
+    let folders: BTreeSet<&Path> = folders.filter(|folder| folder.starts_with(&files.folder)).collect();
+    let record = files.folder.join(RECORD);
+    for folder in folders.iter().copied().chain([files.folder.as_path()]) {
+        for entry in fs::read_dir(folder).context("reading the release")? {
+            let entry = entry.context("reading the release")?;
+            let (path, kind) = (entry.path(), entry.file_type().context("reading the release")?);
+            let is_folder = kind.is_dir() && folders.contains(path.as_path());
+            if !is_folder && path != record && !planned.contains(&path) {
+                return Err(refused("the release contains a file or a folder that the record does not list"));
+            }
         }
     }
     Ok(())
@@ -83,12 +99,12 @@ pub(super) fn check_table(
     schema: &Schema,
     footer: &[(String, String)],
 ) -> Result<bool> {
-    let (folder, parts) = (table.path(out), table.parts());
-    check_files(&folder, &parts, schema, footer, &public.tool)?;
-    if table.rows != parts.iter().map(|part| part.rows).sum::<u64>() {
+    let files = public.files_of(table, out)?;
+    check_files(&files, schema, footer, &public.tool)?;
+    if table.rows != files.parts.iter().map(|part| part.rows).sum::<u64>() {
         return Err(refused("the number of rows or classes differs from the record"));
     }
-    check_bytes(run, &folder, &table.files, schema.clone(), footer, public)
+    check_bytes(run, &files, &table.files, schema, footer, public)
 }
 
 /// Checks files against the plan: listing, schema, footer and row counts.
@@ -96,22 +112,22 @@ pub(super) fn check_table(
 /// # Errors
 /// An unmet error that names the file.
 pub(super) fn check_files(
-    folder: &Path,
-    parts: &[Part],
+    files: &TableFiles,
     schema: &Schema,
     footer: &[(String, String)],
     tool: &str,
 ) -> Result<()> {
-    check_listing(folder, parts)?;
+    check_listing(files)?;
+    let schema = files.partitioning.schema_of_files(schema);
     let mut keys = footer.to_vec();
-    keys.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(schema)));
-    for part in parts {
-        let (found, facts) = footer_of(&folder.join(&part.name))?;
+    keys.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&schema)));
+    for part in &files.parts {
+        let (found, facts) = footer_of(&files.path(part))?;
         if found.fields() != schema.fields() {
-            return Err(refused(format!("{}: the schema is not the planned one", part.name)));
+            return Err(refused(format!("{}: the schema is not the planned one", part.shown())));
         }
         if facts.rows != part.rows {
-            return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
+            return Err(refused(format!("{}: the footer counts other rows than the record", part.shown())));
         }
         let mut found_keys = facts.keys;
         if tool != write::CREATED_BY {
@@ -123,7 +139,7 @@ pub(super) fn check_files(
         if found_keys != keys || facts.created_by.as_deref() != Some(tool) {
             return Err(refused(format!(
                 "{}: the footer holds metadata that kanon did not write",
-                part.name
+                part.shown()
             )));
         }
     }
@@ -137,29 +153,24 @@ pub(super) fn check_files(
 /// An unmet error for other bytes of this version. The writer of an earlier one may have differed.
 pub(super) fn check_bytes(
     run: &Run,
-    folder: &Path,
-    files: &[FileRecord],
-    schema: Schema,
+    files: &TableFiles,
+    records: &[FileRecord],
+    schema: &Schema,
     footer: &[(String, String)],
     public: &PublicRecord,
 ) -> Result<bool> {
     let (tool, layout) = (public.tool.as_str(), public.layout);
-    let schema = Arc::new(schema);
-    for (number, file) in files.iter().enumerate() {
-        let is_last = number + 1 == files.len();
-        match write::digest_again(
-            &folder.join(&file.name),
-            &schema,
-            footer,
-            tool,
-            layout,
-            is_last,
-            &run.stop,
-        )? {
+    let schema = Arc::new(files.partitioning.schema_of_files(schema));
+    let next = files.parts.iter().skip(1).map(Some).chain([None]);
+    for ((part, file), next) in files.parts.iter().zip(records).zip(next) {
+        let is_last = next.is_none_or(|next| next.folders() != part.folders());
+        match write::digest_again(&files.path(part), &schema, footer, tool, layout, is_last, &run.stop)? {
             Some(digest) if digest == file.sha256 => {}
             _ if tool != write::CREATED_BY => return Ok(false),
-            Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),
-            None => return Err(refused(format!("{} does not end where kanon begins a new file", file.name))),
+            Some(_) => return Err(refused(format!("{} holds data other than its rows", part.shown()))),
+            None => {
+                return Err(refused(format!("{} does not end where kanon begins a new file", part.shown())));
+            }
         }
     }
     Ok(true)
@@ -175,12 +186,12 @@ pub(super) struct Footer {
 pub(super) fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
     unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
         let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
-        Err(Error::data(why).at(path.display()))
+        Err(Error::data(why).at(shown(&path.display().to_string())))
     })
 }
 
 fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
-    let place = format!("{}", path.display());
+    let place = shown(&path.display().to_string());
     let reader = SerializedFileReader::new(fs::File::open(path).context(&place)?).context(&place)?;
     let facts = reader.metadata().file_metadata();
     let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).context(&place)?;
@@ -208,15 +219,26 @@ pub(super) fn read_tables(
     out: &Path,
     public: &PublicRecord,
 ) -> Result<Vec<DataFrame>> {
-    public.tables.iter().map(|table| read_parts(session, &table.path(out), &table.parts())).collect()
+    public.tables.iter().map(|table| read_files(session, &public.files_of(table, out)?)).collect()
 }
 
-/// Reads the rows of a release as they were written: text without encodings, floats bit by bit.
+/// Reads the rows of a table as they were written: text without encodings, floats bit by bit.
 ///
 /// # Errors
-/// A data error when a file cannot be read.
-pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
-    let files = parts.iter().map(|part| Object::of_file(folder.join(&part.name)));
-    let input = Input::of_objects("", files.collect::<Result<_>>()?, InputFormat::Parquet);
-    input.as_written(session)
+/// A data error when a file cannot be read, or when the values of folders could not be told apart by every reader.
+pub(super) fn read_files(session: &SessionContext, files: &TableFiles) -> Result<DataFrame> {
+    let TableFiles { parts, partitioning, .. } = files;
+    let object = |part: &Part| Ok(Object::of_file(files.path(part))?.listed_below(part.name.clone()));
+    let objects = parts.iter().map(object).collect::<Result<_>>()?;
+    let input = Input::of_objects("", objects, InputFormat::Parquet);
+    if partitioning.is_empty() {
+        return input.as_written(session);
+    }
+    let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+    let rows = input.in_folders(partitioning.columns(&names)?).as_written(session)?;
+    // The columns of folders come last.
+    let columns = rows.schema().fields().iter().map(|field| column(field.name()));
+    let mut of_files: Vec<Expr> = columns.collect();
+    let of_folders = of_files.split_off(of_files.len() - partitioning.fields().count());
+    rows.select(partitioning.of_all(of_files, of_folders)).context("reading the release")
 }

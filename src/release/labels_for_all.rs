@@ -37,11 +37,13 @@ fn of_one_label(record: &PublicRecord) -> impl Iterator<Item = &str> {
 
 /// Returns the first row of a release of one table.
 fn first_row(out: &Path, record: &PublicRecord) -> Option<RecordBatch> {
-    let file = record.tables.first()?.files.iter().find(|file| file.rows > 0)?;
+    let files = record.files_of(record.tables.first()?, out).ok()?;
+    let part = files.parts.iter().find(|part| part.rows > 0)?;
     let read = || {
-        let file = File::open(out.join(&file.name)).ok()?;
+        let file = File::open(files.path(part)).ok()?;
         let rows = ParquetRecordBatchReaderBuilder::try_new(file).ok()?.with_limit(1).build().ok()?;
-        rows.flatten().find(|rows| rows.num_rows() > 0)
+        let rows = rows.flatten().find(|rows| rows.num_rows() > 0)?;
+        files.partitioning.with_values(&part.name, &rows).ok()
     };
     unless_it_panics(read).flatten()
 }

@@ -190,6 +190,7 @@ async fn release_by(
     let Unpublished { policy: resolved, public, made, before, searched, doubts, reads_population, .. } = done;
     let VerifiedRelease { content, judged, secret, costs, utility, remarks, .. } = made;
     let public = target.complete(public)?;
+    place.check_not_input(input, &public)?;
     let labels = labels_for_all(&target.release(), &public);
     // Their digests are of all their bytes.
     fetch(input.objects(), &run.stop)?;

@@ -12,8 +12,10 @@ use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::doubts;
 use crate::release::earlier_recoding;
+use crate::release::kind::kind_row;
 use crate::release::pipeline::{VerifiedRelease, write_and_verify};
 use crate::release::publish::make_record::{Before, public_record, search_record};
+use crate::release::publish::partitioning::Partitioning;
 use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, SearchRecord};
 use crate::release::role_checks;
 use crate::release::search::{limit, profile_classes, search_apart, unseen_values};
@@ -71,6 +73,9 @@ pub(super) async fn unpublished<S: Sink>(
     mut sink: S,
 ) -> Result<Unpublished<S>> {
     let resolved = &loaded.policy;
+    if let [table] = kind_row(resolved.kind).schemas(resolved, loaded.schema())?.as_slice() {
+        Partitioning::of_schema(table, resolved.spec.output.partition_by())?;
+    }
     role_checks::check_policy(run, &loaded).await?;
     let classes = profile_classes(run, &loaded).await;
     let classes = classes.map_err(|error| of_load(error, earlier))?;

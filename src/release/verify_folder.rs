@@ -78,16 +78,16 @@ async fn check_local(
     }
     let public = PublicRecord::read(out)?;
     check_record::check_words(&public)?;
-    check_names(&public.tables)?;
+    check_names(&public)?;
     if public.tables.iter().any(|table| table.folder.is_some()) {
         check_folders(out, &public.tables)?;
     }
     for table in &public.tables {
-        let (folder, parts) = (table.path(out), table.parts());
-        check_listing(&folder, &parts)?;
-        for file in &table.files {
-            if FileRecord::of(&folder, &file.name, file.rows)? != *file {
-                return Err(refused(format!("{} is not the file that the record describes", file.name)));
+        let files = public.files_of(table, out)?;
+        check_listing(&files)?;
+        for (part, file) in files.parts.iter().zip(&table.files) {
+            if FileRecord::of(&files.folder, &part.name, part.rows)? != *file {
+                return Err(refused(format!("{} is not the file that the record describes", part.shown())));
             }
         }
     }
@@ -198,10 +198,10 @@ async fn against(
     for (planned, table) in content.tables.iter().zip(&public.tables) {
         with_bytes &= check_table(run, out, public, table, &planned.schema, &planned.footer(models))?;
     }
-    let planned = content.tables.iter().map(|table| (table.folder, &table.columns));
-    if !planned.eq(public.tables.iter().map(|table| (table.folder.as_deref(), &table.columns)))
-        || content.recoding != public.recoding
-    {
+    let planned = content.tables.iter().map(|table| (table.folder, &table.columns, &table.partition_by));
+    let recorded =
+        public.tables.iter().map(|table| (table.folder.as_deref(), &table.columns, &table.partition_by));
+    if !planned.eq(recorded) || content.recoding != public.recoding {
         return Err(refused("the columns of the record are not those of the policy"));
     }
     if policy.individual().is_some() != public.individuals.is_some() {
@@ -216,7 +216,7 @@ async fn against(
     }
     for (planned, table) in content.tables.into_iter().zip(&public.tables) {
         let classes = order::Classes::InOrder(planned.ordered_by);
-        order::check(&table.path(out), &table.parts(), &classes, &run.stop)?;
+        order::check(&public.files_of(table, out)?, &classes, &run.stop)?;
     }
     Ok((judged, with_bytes))
 }

@@ -20,6 +20,7 @@ use super::address::{RemoteAddress, StoreKind};
 pub(crate) use super::io::Until;
 use super::io::stopped;
 use super::object::Tag;
+use super::partitions::shown;
 use super::stores::{client, client_without_retries};
 use super::words::{is_missing, is_refused, of_store};
 use crate::engine::{Context, into_store};
@@ -110,14 +111,19 @@ impl StoredFolder {
         self.address.join(name)
     }
 
+    /// Returns the address of an object without values of columns, for errors.
+    pub(crate) fn shown(&self, name: &str) -> String {
+        shown(&self.address_of(name).to_string())
+    }
+
     fn key_of(&self, name: &str) -> Result<Key> {
         let address = self.address_of(name);
-        super::remote::key_of(&address).map_err(|error| error.at(&address))
+        super::remote::key_of(&address).map_err(|error| error.at(self.shown(name)))
     }
 
     fn failed(&self, name: &str, error: &object_store::Error) -> Error {
         let address = self.address_of(name);
-        of_store(error, &address).at(address)
+        of_store(error, &address).at(self.shown(name))
     }
 
     /// Lists the objects, but for markers of folders.

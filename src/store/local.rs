@@ -8,6 +8,7 @@ use super::object::Object;
 use super::objects::Objects;
 use super::other_tables::{Checked, FoldersOfMachine};
 use super::partitions::{is_left_by_jobs, shown};
+use super::released::RECORD;
 use crate::engine::Context;
 use crate::error::{Error, ErrorCode, Result, of_file};
 use crate::progress::CancelToken;
@@ -40,6 +41,12 @@ impl Objects for LocalFiles {
 
     fn readable(&self, objects: Vec<Object>, _: bool, _: &CancelToken) -> Result<Vec<Object>> {
         Ok(objects)
+    }
+
+    fn record(&self) -> Option<String> {
+        let partitions = self.path.ancestors().take_while(|folder| is_partition(folder)).count();
+        let mut folders = self.path.ancestors().take(partitions + 1);
+        folders.find_map(|folder| fs::read_to_string(folder.join(RECORD)).ok())
     }
 
     fn is_one_with_later(&self) -> bool {

@@ -3,6 +3,7 @@
 pub(crate) mod address;
 mod copy;
 pub(crate) mod folder;
+mod folder_names;
 mod io;
 mod local;
 pub(crate) mod object;
@@ -22,12 +23,14 @@ use crate::error::Result;
 use crate::progress::CancelToken;
 
 pub use address::{Address, RemoteAddress, local_path};
+pub(crate) use folder_names::{check_column, folder_name, is_for_folders};
 pub(crate) use local::files_below;
 pub use local::{is_hidden, is_partition};
 pub use object::Object;
 pub(crate) use objects::objects_at;
-pub(crate) use partitions::{PartitionColumns, PartitionType};
+pub(crate) use partitions::{PartitionColumns, PartitionType, shown};
 pub use released::RECORD;
+pub(crate) use released::{is_number, run_of_part};
 pub(crate) use remote::fetch;
 
 /// Does something with the file at a place, or with the copy of an object.

@@ -124,7 +124,7 @@ impl Object {
     }
 
     /// Returns the object with its path below the folder that was named.
-    pub(super) fn listed_below(self, below: String) -> Self {
+    pub(crate) fn listed_below(self, below: String) -> Self {
         Self { below, ..self }
     }
 
@@ -225,6 +225,17 @@ impl Object {
             Address::Local(path) => fs::canonicalize(path).context(&self.place()),
             Address::Remote(address) => Ok(address.to_string().into()),
         }
+    }
+
+    /// Returns what two names of one object share.
+    ///
+    /// # Errors
+    /// A data error if a file cannot be found.
+    pub(crate) fn identity(&self) -> Result<(String, PathBuf)> {
+        Ok(match &self.address {
+            Address::Local(_) => (String::new(), self.recorded()?),
+            Address::Remote(address) => (address.store(), address.key().into()),
+        })
     }
 
     /// Returns the words that name the object in an error.

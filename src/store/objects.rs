@@ -28,6 +28,9 @@ pub(crate) trait Objects {
     /// A data error for an object that has changed since, or that cannot be read; the error of a stopped run.
     fn readable(&self, objects: Vec<Object>, by_ranges: bool, stop: &CancelToken) -> Result<Vec<Object>>;
 
+    /// Returns the text of the record of the listed release, of which the folder that is named may be a part.
+    fn record(&self) -> Option<String>;
+
     /// Returns whether objects that appeared after the listing change what the input is. In a folder of this machine they
     /// do; in a store, where others write all the time, they do not.
     fn is_one_with_later(&self) -> bool;

@@ -10,13 +10,15 @@ use std::fmt;
 use std::hash::Hash;
 use std::ops::Range;
 
+use arrow::datatypes::DataType;
+
 use crate::error::{Error, Result};
 
 /// The value that stands for NULL.
-const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(super) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The type of a partition column, which all its values have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PartitionType {
     /// Integers of 64 bits in their shortest form: `0` and `-7`, not `07`, `+7` or `-0`.
     Integer,
@@ -24,6 +26,8 @@ pub(crate) enum PartitionType {
     Date,
     /// Anything else, and columns of nothing but NULL.
     Text,
+    /// What the record of a release says.
+    Recorded(DataType),
 }
 
 impl PartitionType {
@@ -340,7 +344,7 @@ mod tests {
     /// Finds the type of a column from the values of its folders, as written.
     fn type_of(values: &[&str]) -> Result<PartitionType> {
         let objects: Vec<String> = values.iter().map(|value| format!("c={value}/x.parquet")).collect();
-        PartitionColumns::find(&objects).map(|found| found.types[0])
+        PartitionColumns::find(&objects).map(|found| found.types[0].clone())
     }
 
     #[test]
@@ -437,7 +441,7 @@ mod tests {
         assert_eq!(type_of(&["01001", "11164"]), Ok(Text));
         // apache/spark#31549: `-0` became `0` beside a text. apache/spark#20621: a date with letters became NULL.
         let found = PartitionColumns::find(&["p=-0/x", "p=AA/x"]).unwrap();
-        assert_eq!((found.types[0], found.values[0][0].as_deref()), (Text, Some("-0")));
+        assert_eq!((found.types[0].clone(), found.values[0][0].as_deref()), (Text, Some("-0")));
         assert_eq!(type_of(&["2018-02-15", "2018-02-15AAA"]), Ok(Text));
         // apache/datafusion#19650: values were not decoded. elastic/elasticsearch#153908: a `+` became a space.
         let found = PartitionColumns::find(&["c=foo%2Fbar/x", "c=a+b/x"]).unwrap();

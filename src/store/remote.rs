@@ -18,7 +18,7 @@ use super::object::{Object, Pin, Tag};
 use super::objects::Objects;
 use super::other_tables::Checked;
 use super::partitions::{is_left_by_jobs, markers, shown};
-use super::released::{RECORD, listed_by};
+use super::released::{RECORD, is_of_run, listed_by};
 use super::stores::client;
 use super::words::{is_denied, is_missing, of_store};
 use crate::engine::Context;
@@ -30,6 +30,8 @@ use crate::progress::CancelToken;
 pub(super) struct StoredObjects {
     address: RemoteAddress,
     store: Arc<dyn ObjectStore>,
+    /// The record by which the objects of a release were listed.
+    record: Mutex<Option<String>>,
 }
 
 /// The objects that are copied at the same time.
@@ -68,13 +70,14 @@ impl Objects for StoredObjects {
             }
             _ => (address.key.trim_end_matches('/'), None),
         };
-        let listed = self.released_below(root, stop)?;
+        let below = Below { address, root, pattern };
+        let listed = self.released_below(&below, stop)?;
         // A store has no empty folders.
         if listed.is_empty() && (denied.is_some() || !root.is_empty()) {
             return Err(denied.unwrap_or_else(nothing));
         }
         let known = self.with_marks_above(root, &listed, stop)?;
-        Below { address, root, pattern }.kept(listed, known)
+        below.kept(listed, known)
     }
 
     fn readable(&self, objects: Vec<Object>, by_ranges: bool, stop: &CancelToken) -> Result<Vec<Object>> {
@@ -98,6 +101,10 @@ impl Objects for StoredObjects {
             false => fetch(&objects, stop)?,
         }
         Ok(objects)
+    }
+
+    fn record(&self) -> Option<String> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn is_one_with_later(&self) -> bool {
@@ -130,12 +137,12 @@ enum Named {
 
 impl StoredObjects {
     pub(super) fn new(address: RemoteAddress) -> Result<Self> {
-        Ok(Self { store: client(&address)?, address })
+        Ok(Self { store: client(&address)?, address, record: Mutex::default() })
     }
 
     /// Returns the object that has the key itself. The errors have no place.
     fn named(&self, stop: &CancelToken) -> Result<Named> {
-        let Self { address, store } = self;
+        let Self { address, store, .. } = self;
         if address.key.is_empty() || address.key.ends_with('/') {
             return Ok(Named::Nothing);
         }
@@ -182,34 +189,53 @@ impl StoredObjects {
         Ok(listed)
     }
 
-    /// Lists objects in a folder; where that belongs to a release, or to a table of one, those that its record lists.
-    fn released_below(&self, root: &str, stop: &CancelToken) -> Result<Vec<ObjectMeta>> {
+    /// Lists objects in a folder. Of a release, or of a part of one, these are what its record lists; of a folder of releases, what
+    /// a run that was killed left in them is left out.
+    fn released_below(&self, below: &Below<'_>, stop: &CancelToken) -> Result<Vec<ObjectMeta>> {
         /// While a release is replaced, its objects appear and disappear.
         const TRIES: usize = 3;
-        let folder = self.address.with_key(root.to_owned());
+        let folder = self.address.with_key(below.root.to_owned());
+        let mut missing = None;
         for _ in 0..TRIES {
-            let mut listed = self.below(root, usize::MAX, stop)?;
+            let mut listed = self.below(below.root, usize::MAX, stop)?;
             let has_record = listed.iter().any(|object| object.location.as_ref() == folder.join(RECORD).key);
-            let release = if has_record { Some(folder.clone()) } else { folder.folder_of_release()? };
-            let Some(release) = release else { return Ok(listed) };
-            let record = release.join(RECORD);
-            let text = StoredFolder::open(&release)?.text(RECORD, Until::Stopped(stop))?;
-            let names = text.and_then(|text| listed_by(&text.text)).ok_or_else(|| {
-                let why = "is damaged, so it is not known which objects belong to the release";
-                Error::data(format!("the record {record} {why}")).coded(ErrorCode::DamagedFile)
-            })?;
-            let keys = names.iter().map(|name| release.join(name)).filter(|object| object.is_in(&folder));
-            let keys: BTreeSet<String> = keys.map(|object| object.key).collect();
-            // A folder that is not of the release.
-            if keys.is_empty() {
-                return Ok(listed);
+            let own = if has_record { Some(folder.clone()) } else { folder.folder_of_release()? };
+            let others = below.releases(&listed).into_iter().filter(|other| other.key() != folder.key());
+            missing = None;
+            for release in own.iter().cloned().chain(others) {
+                let record = release.join(RECORD);
+                let Some(text) = StoredFolder::open(&release)?.text(RECORD, Until::Stopped(stop))? else {
+                    missing = Some(record);
+                    continue;
+                };
+                let names = listed_by(&text.text).ok_or_else(|| {
+                    let why = "is damaged, so it is not known which objects belong to the release";
+                    Error::data(format!("the record {record} {why}")).coded(ErrorCode::DamagedFile)
+                })?;
+                let keys = names.iter().map(|name| release.join(name)).filter(|object| object.is_in(&folder));
+                let keys: BTreeSet<String> = keys.map(|object| object.key).collect();
+                let is_own = own.as_ref() == Some(&release);
+                // A folder below a release need not be of it.
+                let is_whole_of_it = is_own && !keys.is_empty();
+                listed.retain(|object| {
+                    let key = object.location.as_ref();
+                    let is_in = is_own || release.with_key(key.to_owned()).is_in(&release);
+                    keys.contains(key) || !(is_in && (is_whole_of_it || is_of_run(key)))
+                });
+                if listed.iter().filter(|object| keys.contains(object.location.as_ref())).count() < keys.len()
+                {
+                    missing = Some(record);
+                }
+                if is_own {
+                    *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.text);
+                }
             }
-            listed.retain(|object| keys.contains(object.location.as_ref()));
-            if listed.len() == keys.len() {
+            if missing.is_none() {
                 return Ok(listed);
             }
         }
-        Err(Error::data(format!("objects of the release {folder} are missing; `kanon verify` says more")))
+        let record = missing.unwrap_or(folder);
+        Err(Error::data(format!("objects that {record} lists are missing; `kanon verify` says more")))
     }
 
     /// Returns the keys that were listed, and some of what lies above, which shows whether all are part of a table of
@@ -281,6 +307,22 @@ impl Below<'_> {
         Ok(kept)
     }
 
+    /// Returns the folders of the listed records beside which objects of releases are named.
+    fn releases(&self, listed: &[ObjectMeta]) -> Vec<RemoteAddress> {
+        let is_record = |object: &&ObjectMeta| object.location.filename() == Some(RECORD);
+        let folder = |object: &ObjectMeta| {
+            let key = object.location.as_ref().strip_suffix(RECORD).unwrap_or_default();
+            self.address.with_key(key.trim_end_matches('/').to_owned())
+        };
+        let has_named = |release: &RemoteAddress| {
+            let mut keys = listed.iter().map(|object| object.location.as_ref());
+            keys.any(|key| {
+                is_of_run(key) && self.is_matched(key) && release.with_key(key.to_owned()).is_in(release)
+            })
+        };
+        listed.iter().filter(is_record).map(folder).filter(has_named).collect()
+    }
+
     /// Returns whether a key, or a folder that it lies in, is as the pattern says.
     fn is_matched(&self, key: &str) -> bool {
         let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
@@ -306,10 +348,17 @@ impl RemoteAddress {
         Ok(false)
     }
 
-    /// Returns the folder above, if that holds a release.
+    /// Returns the folder of the release of which this is a folder of a table or of values.
     fn folder_of_release(&self) -> Result<Option<Self>> {
-        let Some(above) = self.folders_above().into_iter().next() else { return Ok(None) };
-        Ok(above.holds(RECORD)?.then_some(above))
+        for above in self.folders_above() {
+            if above.holds(RECORD)? {
+                return Ok(Some(above));
+            }
+            if !above.key().rsplit('/').next().is_some_and(|name| name.contains('=')) {
+                return Ok(None);
+            }
+        }
+        Ok(None)
     }
 
     /// Returns whether a folder of a store has an object of a name; not of a glob or a web server, which have no such folders.

@@ -83,6 +83,33 @@ fn a_release_appears_in_a_store_and_every_command_reads_it() {
     lake.run("verify safe --input in.parquet --private p.json").exit(0);
 }
 
+/// The first commands of docs/lake.md, as they stand there.
+#[test]
+fn the_page_about_stores_is_true() {
+    let page = fs::read_to_string(crate::house::root().join("docs/lake.md")).unwrap();
+    let block = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lake = Lake::with_people();
+    for key in ["a", "b"] {
+        let object = lake.server.get("lake", &format!("in/{key}.parquet")).unwrap();
+        lake.server.put("lake", &format!("visits/{key}.parquet"), object);
+    }
+    fs::remove_file(lake.place.path("p.toml")).unwrap();
+    let mut commands = 0;
+    for line in block.lines().filter_map(|line| line.strip_prefix("kanon ")) {
+        let line = line.replace(
+            "\"SELECT count(*) FROM 's3://lake/safe'\"",
+            "'SELECT count(*) FROM \"s3://lake/safe\"'",
+        );
+        lake.run(&line).exit(0);
+        if line.starts_with("init") {
+            // Whoever has read the proposal decides.
+            lake.place.write("p.toml", crate::formats::POLICY);
+        }
+        commands += 1;
+    }
+    assert_eq!(commands, 5);
+}
+
 #[test]
 fn a_release_in_a_store_is_forged_in_vain() {
     let lake = Lake::new();
@@ -261,7 +288,7 @@ fn groups_are_released_to_a_store() {
     lake.run(RELEASE.replace("/safe", "/other").as_str()).exit(0);
     let part = lake.server.keys("lake").into_iter().find(|key| key.starts_with("other/part-")).unwrap();
     lake.server.remove("lake", &part);
-    lake.run("risk s3://lake/other").exit(3).says("objects of the release s3://lake/other are missing");
+    lake.run("risk s3://lake/other").exit(3).says("objects that s3://lake/other/_kanon.json lists are missing");
 }
 
 #[test]

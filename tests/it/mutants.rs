@@ -926,7 +926,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
     let choose = |models: &[Requirement]| {
-        levels::label_kept(&EvaluatedNode::new(&table, &levels, &rolled, models).unwrap()).unwrap()
+        levels::label_kept(policy, &EvaluatedNode::new(&table, &levels, &rolled, models).unwrap()).unwrap()
     };
     let (generalizers, kept) = choose(&policy.requirements);
     let schema = levels::schema(policy, loaded.schema(), &generalizers).unwrap();
@@ -1015,10 +1015,11 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let out = tempfile::tempdir().unwrap();
         let footer = write::footer("k_anonymity(5)");
         let rows = plan.execute_stream().await.unwrap();
-        let rows = ordered_rows(rows, labelled(policy, &schema, &labels).unwrap());
+        let rows = ordered_rows(rows, Vec::new(), labelled(policy, &schema, &labels).unwrap());
         let written = write::Table {
             folder: out.path(),
             schema: &schema,
+            partitioning: &Default::default(),
             footer: &footer,
             layout: Default::default(),
             memory: &budget,

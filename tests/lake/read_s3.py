@@ -4,8 +4,9 @@
     python read_s3.py az://lake/visits_safe [--compare FOLDER]
 
 Prints a line for every table: its folder, files, rows, columns and a hash of its rows, which does not depend on their order
-or on the files they are in. A table is the Parquet objects of one folder; a release has one, or two under `anatomy`. Objects
-below names that begin with `_` or `.` are left out. With --compare, exit code 1 unless a local folder has the same tables.
+or on the files they are in. A table is the Parquet objects of one folder and of its partition folders (`year=2024/`), whose
+names are columns, as pyarrow reads them; a release has one, or two under `anatomy`. Objects below names that begin with `_` or
+`.` are left out. With --compare, exit code 1 unless a local folder has the same tables.
 
 The store is that of AWS_ENDPOINT, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or of AZURE_STORAGE_ENDPOINT,
 AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY.
@@ -16,10 +17,11 @@ import hashlib
 import os
 import sys
 from collections import defaultdict
+from itertools import takewhile
 from urllib.parse import urlsplit
 
 import pyarrow
-from pyarrow import parquet
+from pyarrow.dataset import dataset
 from pyarrow.fs import AzureFileSystem, FileSelector, FileType, LocalFileSystem, S3FileSystem
 
 
@@ -57,19 +59,22 @@ def texts_of(column):
     return [repr(value) for value in column.to_pylist()]
 
 
-def table_of(store, paths):
-    """Returns the number of rows of these files, the columns, and the sum of the rows' hashes."""
-    rows, columns, total = 0, None, 0
-    for path in paths:
-        with store.open_input_file(path) as opened, parquet.ParquetFile(opened) as file:
-            found = ", ".join(f"{field.name} {field.type}" for field in file.schema_arrow)
-            if found != (columns or found):
-                sys.exit(f"FAIL  {path} has other columns than the files before it: {found}")
-            columns = found
-            for batch in file.iter_batches():
-                rows += batch.num_rows
-                for row in zip(*map(texts_of, batch.columns), strict=True):
-                    total += int.from_bytes(hashlib.sha256("\0".join(row).encode()).digest())
+def table_of(store, folder, paths):
+    """Returns the number of rows of these files below a folder, the columns, and the sum of the rows' hashes."""
+    table = dataset(paths, filesystem=store, format="parquet", partitioning="hive", partition_base_dir=folder)
+    first = None
+    for fragment in table.get_fragments():
+        found = ", ".join(f"{field.name} {field.type}" for field in fragment.physical_schema)
+        if found != (first or found):
+            sys.exit(f"FAIL  {fragment.path} has other columns than the files before it: {found}")
+        first = found
+    rows, total = 0, 0
+    # By their names, because partition folders give their columns another place.
+    for batch in table.to_batches(columns=sorted(table.schema.names)):
+        rows += batch.num_rows
+        for row in zip(*map(texts_of, batch.columns), strict=True):
+            total += int.from_bytes(hashlib.sha256("\0".join(row).encode()).digest())
+    columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
     return rows, columns, f"{total % 2**256:064x}"
 
 
@@ -79,11 +84,13 @@ def tables_of(store, folder):
     for entry in store.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True)):
         parts = entry.path.removeprefix(folder).strip("/").split("/")
         if entry.type == FileType.File and parts[-1].endswith(".parquet") and not any(p[0] in "_." for p in parts):
-            files["/".join(parts[:-1]) or "."].append(entry.path)
+            above = takewhile(lambda part: "=" not in part, parts[:-1])
+            files["/".join(above) or "."].append(entry.path)
     if not files:
         sys.exit(f"FAIL  {folder} has no Parquet files")
     counts = {name: len(paths) for name, paths in files.items()}
-    return {name: table_of(store, sorted(paths)) for name, paths in sorted(files.items())}, counts
+    roots = {name: f"{folder}/{name}".removesuffix("/.") for name in files}
+    return {name: table_of(store, roots[name], sorted(paths)) for name, paths in sorted(files.items())}, counts
 
 
 def main():

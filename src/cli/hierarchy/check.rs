@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::csv_options;
 use crate::cli::Done;
+use crate::cli::inputs::Inputs;
 use crate::cli::names::name;
 use crate::cli::source::{Csv, Set};
 use datafusion_kanon::internals::answer::hierarchy_check::{HierarchyFile, hierarchy_check};
@@ -25,9 +26,9 @@ Labels of the file are shown, values only with --show-values.")]
 pub(crate) struct Check {
     /// The hierarchy file: CSV or Parquet.
     file: PathBuf,
-    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files.
-    #[arg(long)]
-    input: String,
+    /// A file, folder, glob or address (s3://lake/in) of Parquet, CSV, JSON lines or Arrow files; repeated, they are one table.
+    #[arg(long, required = true)]
+    input: Vec<String>,
     /// The column of the input; defaults to the one that the file is named after, or that its header names.
     /// Quotes as in CSV are allowed.
     #[arg(long, value_name = "COLUMN", value_parser = name)]
@@ -43,10 +44,11 @@ pub(crate) struct Check {
 
 impl Check {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
-        let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, &self.input)?;
+        let input = Inputs::of(self.input);
+        let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, &input.words())?;
         let path = self.file.to_string_lossy();
         let text = HierarchyFiles::of_current_folder().read(&path)?;
-        let input = Input::find_or_read(&self.input, &run.stop)?;
+        let input = input.find(&run.stop)?;
         let column = match &self.column {
             Some(column) => column.clone(),
             None => column_of(&self.file, &text, &input, &csv)?,

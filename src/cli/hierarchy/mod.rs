@@ -89,7 +89,7 @@ impl Hierarchy {
         };
         let place = format!("--by {by}");
         let rule = HierarchySpec::parse(by).map_err(|error| error.at(&place))?;
-        let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, argument)?;
+        let csv = csv_options(&self.csv, self.policy.as_deref(), &self.set, &[argument])?;
         let spec = PolicySpec::of_hierarchy(column, rule, csv, self.individual.as_deref(), self.k)?;
         let input = Input::find_or_read(argument, &run.stop)?;
         if let Some(path) = &mut self.to {
@@ -115,8 +115,8 @@ impl Hierarchy {
 }
 
 /// Returns how to read CSV files: as the flag says, else a policy.
-fn csv_options(csv: &Csv, policy: Option<&Path>, set: &Set, input: &str) -> Result<CsvOptions> {
-    let policy = policy.map(|path| PolicyFile::open(path, set, &[input])).transpose()?;
+fn csv_options(csv: &Csv, policy: Option<&Path>, set: &Set, inputs: &[&str]) -> Result<CsvOptions> {
+    let policy = policy.map(|path| PolicyFile::open(path, set, inputs)).transpose()?;
     Ok(csv.or(policy.as_ref().map(|policy| &policy.spec)))
 }
 

@@ -76,7 +76,7 @@ pub(super) fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -
     )))
 }
 
-/// Returns the order of classes by their labels. The order of the input's codes would reveal facts about
+/// Returns the order of classes by their labels, in the order in which they are given. The order of the input's codes would reveal facts about
 /// suppressed values, because a label has the code of its least value.
 ///
 /// # Errors
@@ -101,10 +101,12 @@ pub(super) fn content(
     recoding: RecodingRecord,
     judge: Box<dyn Judge>,
 ) -> Result<Content> {
+    let quasi = policy.quasi_in_order().into_iter().flat_map(|at| policy.quasi[at].written_names(policy));
     let table = TablePlan {
         folder: None,
         columns: column_records(policy, &schema)?,
-        ordered_by: policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect(),
+        partition_by: policy.spec.output.partition_by().to_vec(),
+        ordered_by: policy.as_is_of_folders().into_iter().map(str::to_owned).chain(quasi).collect(),
         names_models: true,
         schema,
     };
@@ -165,10 +167,11 @@ pub(super) fn planned_rows(
     drop(classes);
     run.progress.begin(Phase::Write, kept.total_rows());
     let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
+    let folders = apply::folder_columns(policy);
     let label = labelled(policy, schema, &kept)?;
     Ok(Box::pin(async move {
         let rows = plan.execute_stream().await.context("planning the release")?;
-        Ok(ordered_rows(rows, move |batch| {
+        Ok(ordered_rows(rows, folders, move |batch| {
             let _until_all_are_written = &held;
             label(batch)
         }))

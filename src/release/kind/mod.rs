@@ -208,6 +208,8 @@ pub(super) struct TablePlan {
     pub(super) schema: SchemaRef,
     /// The columns as the public record lists them.
     pub(super) columns: Vec<ColumnRecord>,
+    /// The columns that the names of folders hold.
+    pub(super) partition_by: Vec<String>,
     /// The columns by which the rows are ordered, before a hash of the others.
     pub(super) ordered_by: Vec<String>,
     /// Whether the models are promised of this table, so that its files name them.
@@ -222,7 +224,13 @@ impl TablePlan {
 
     /// Returns the record of the table once it has so many rows in these files.
     pub(super) fn record(&self, rows: u64, files: Vec<FileRecord>) -> TableRecord {
-        TableRecord { folder: self.folder.map(str::to_owned), columns: self.columns.clone(), rows, files }
+        TableRecord {
+            folder: self.folder.map(str::to_owned),
+            columns: self.columns.clone(),
+            partition_by: self.partition_by.clone(),
+            rows,
+            files,
+        }
     }
 }
 

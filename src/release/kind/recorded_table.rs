@@ -1,6 +1,5 @@
 //! A folder of one table judged by itself: its files, its schema, its rows.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -10,13 +9,14 @@ use crate::engine::{Rules, Run};
 use crate::error::Result;
 use crate::generalize::{AsIs, Generalizer};
 use crate::model::{Requirement, SensitiveColumn};
-use crate::release::check_files::{check_table, footer_of, read_parts};
+use crate::release::check_files::{check_table, footer_of, read_files};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::refused;
 use crate::release::kind::{Folder, Judged};
 use crate::release::publish::order;
 use crate::release::publish::record::{ColumnRecord, PublicRecord, models_text};
-use crate::release::publish::write::{self, Part};
+use crate::release::publish::table_files::TableFiles;
+use crate::release::publish::write;
 use crate::release::released_schema::{GENERALIZED, field_label, labelled_field};
 use crate::release::verify_folder::recorded_models;
 use crate::release::written_columns::as_texts;
@@ -29,7 +29,7 @@ use crate::verify::{Expected, verify};
 pub(super) struct RecordedTable<'a> {
     folder: &'a Folder<'a>,
     session: SessionContext,
-    parts: Vec<Part>,
+    files: TableFiles,
     /// Its columns, as the record describes them.
     pub(super) schema: Schema,
     /// Its rows as they were written.
@@ -48,14 +48,14 @@ impl<'a> RecordedTable<'a> {
     pub(super) fn open(run: &Run, folder: &'a Folder<'a>) -> Result<Self> {
         let &Folder { out, public, models } = folder;
         let table = public.tables.first().ok_or_else(|| refused("the record lists no file"))?;
-        let parts = table.parts();
-        let schema = recorded_schema(out, public, &parts)?;
+        let files = public.files_of(table, out)?;
+        let schema = recorded_schema(public, &files)?;
         let footer = write::footer(&models_text(models));
         let with_bytes = check_table(run, out, public, table, &schema, &footer)?;
         let session = run.resources.session(Rules::new())?;
-        let written = read_parts(&session, out, &parts)?;
+        let written = read_files(&session, &files)?;
         let output = as_texts(written.clone(), &public.recoding.written_columns()?)?;
-        Ok(Self { folder, session, parts, schema, written, output, with_bytes })
+        Ok(Self { folder, session, files, schema, written, output, with_bytes })
     }
 
     /// Judges the rows by themselves where classes show texts of their own, like [`judge`](Self::judge).
@@ -80,9 +80,13 @@ impl<'a> RecordedTable<'a> {
         run: &Run,
         generalizers: Vec<Option<Arc<dyn Generalizer>>>,
     ) -> Result<(Judged, bool)> {
-        let &Folder { out, public, .. } = self.folder;
         let judged = judge_rows(run, self.folder, &self.session, self.output, generalizers).await?;
-        order::check(out, &self.parts, &order::Classes::Together(public.written_quasi()?), &run.stop)?;
+        let mut classes = self.folder.public.written_quasi()?;
+        self.files.partitioning.check_order(&self.files.parts, &classes)?;
+        let of_folders = self.files.partitioning.fields().map(|field| field.name());
+        let as_is: Vec<String> = of_folders.filter(|name| !classes.contains(name)).cloned().collect();
+        classes.splice(0..0, as_is);
+        order::check(&self.files, &order::Classes::Together(classes), &run.stop)?;
         Ok((judged, self.with_bytes))
     }
 }
@@ -150,9 +154,9 @@ async fn judge_rows(
 }
 
 /// Returns the schema of the record's columns, with the types of the first file.
-fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Schema> {
-    let first = parts.first().ok_or_else(|| refused("the record lists no file"))?;
-    let (schema, _) = footer_of(&out.join(&first.name))?;
+fn recorded_schema(public: &PublicRecord, files: &TableFiles) -> Result<Schema> {
+    let first = files.parts.first().ok_or_else(|| refused("the record lists no file"))?;
+    let (schema, _) = footer_of(&files.path(first))?;
     let columns = schema.fields().iter().map(|field| {
         let label = field.metadata().get(GENERALIZED).cloned();
         (field.name().clone(), field.data_type().to_string(), label)
@@ -170,10 +174,12 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
             }
         }
     }
-    if !columns.eq(recorded.iter().cloned()) {
+    if !columns.eq(files.partitioning.of_files(&recorded)) {
         return Err(refused("the columns are not those of the record"));
     }
-    let typed = schema.fields().iter().map(|field| field.data_type().clone()).zip(recorded);
+    let of_files = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+    let of_folders = files.partitioning.fields().map(|field| field.data_type().clone()).collect();
+    let typed = files.partitioning.of_all(of_files, of_folders).into_iter().zip(recorded);
     let fields = typed.map(|(data_type, (name, _, label))| labelled_field(&name, data_type, label));
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }

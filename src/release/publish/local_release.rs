@@ -17,7 +17,7 @@ use crate::release::publish::released_files::is_of_release;
 use crate::release::publish::store_place::objects;
 use crate::release::publish::{disk, staging};
 use crate::store::folder::{StoredFolder, Until};
-use crate::store::{Address, RemoteAddress};
+use crate::store::{Address, RemoteAddress, shown};
 
 /// How much of a release is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +157,7 @@ fn copy(
     disk::write_new(&to.path().join(RECORD), record).context(doing)?;
     let public = PublicRecord::parse(record, &folder.address_of(RECORD))?;
     // The names become paths on this machine.
-    check_names(&public.tables)?;
+    check_names(&public)?;
     let all = objects(&public);
     let files: Vec<_> = match needed {
         Needed::Record => Vec::new(),
@@ -188,8 +188,12 @@ fn copy(
         }
         match folder.copy(&name, file.bytes, &path, stop) {
             Ok(true) => {}
-            Ok(false) => return Err(refused(format!("{name} is not the file that the record describes"))),
-            Err(error) if error.is(ErrorCode::NotFound) => return Err(refused(format!("{name} is missing"))),
+            Ok(false) => {
+                return Err(refused(format!("{} is not the file that the record describes", shown(&name))));
+            }
+            Err(error) if error.is(ErrorCode::NotFound) => {
+                return Err(refused(format!("{} is missing", shown(&name))));
+            }
             Err(error) => return Err(error),
         }
     }

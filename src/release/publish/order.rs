@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::path::Path;
 
 use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
@@ -16,9 +15,9 @@ use crate::engine::functions::row_hashes;
 use crate::error::{Error, Result};
 use crate::progress::CancelToken;
 use crate::release::apply::ORDER_KEY;
-use crate::release::publish::write::Part;
+use crate::release::publish::table_files::TableFiles;
 
-/// The quasi-identifiers by which classes are ordered.
+/// The columns by which classes are ordered: the quasi-identifiers, behind the columns of folders.
 pub(crate) enum Classes {
     /// In policy order; classes ascend.
     InOrder(Vec<String>),
@@ -30,16 +29,21 @@ pub(crate) enum Classes {
 ///
 /// # Errors
 /// An unmet error if they are not, a data error if they cannot be read.
-pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes, stop: &CancelToken) -> Result<()> {
+pub(crate) fn check(files: &TableFiles, classes: &Classes, stop: &CancelToken) -> Result<()> {
     let doing = "reading the release";
     let mut last: Option<(OwnedRow, u64)> = None;
     let mut before: HashSet<OwnedRow> = HashSet::new();
-    let mut converter = None;
-    for part in parts {
-        let file = File::open(folder.join(&part.name)).context(doing)?;
+    let (mut converter, mut folders) = (None, "");
+    for part in &files.parts {
+        if part.folders() != folders {
+            // The folders were compared.
+            (folders, before) = (part.folders(), HashSet::new());
+        }
+        let file = File::open(files.path(part)).context(doing)?;
         for batch in ParquetRecordBatchReaderBuilder::try_new(file).context(doing)?.build().context(doing)? {
             stop.check()?;
-            let (labels, hashes) = keys(&batch.context(doing)?, classes, &mut converter)?;
+            let batch = files.partitioning.with_values(&part.name, &batch.context(doing)?)?;
+            let (labels, hashes) = keys(&batch, classes, &mut converter)?;
             for (label, hash) in labels.iter().zip(hashes) {
                 if let Some((class, least)) = &mut last {
                     if class.row() == label {
@@ -109,6 +113,9 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
+    use crate::release::publish::partitioning::Partitioning;
+    use crate::release::publish::table_files::Part;
+
     use arrow::array::{Int64Array, StringArray};
     use datafusion::parquet::arrow::ArrowWriter;
 
@@ -127,8 +134,12 @@ mod tests {
             writer.close().unwrap();
             Part { name, rows: rows.len() as u64 }
         });
-        let parts: Vec<Part> = parts.collect();
-        check(folder.path(), &parts, classes, &Default::default()).is_ok()
+        let files = TableFiles {
+            folder: folder.path().to_path_buf(),
+            parts: parts.collect(),
+            partitioning: Partitioning::default(),
+        };
+        check(&files, classes, &Default::default()).is_ok()
     }
 
     fn notes(rows: &[Row]) -> ArrayRef {

@@ -9,6 +9,8 @@ use crate::error::{Error, ErrorCode, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
 use crate::release::publish::record::{FOLDERS, RECORD, name_of};
+use crate::release::publish::released_files::is_of_release;
+use crate::store::is_partition;
 
 /// Returns the path given with `flag` as an absolute one. Folders above it need not exist yet.
 ///
@@ -60,13 +62,13 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
             )));
         }
     }
-    let matched = |path: &Path| matches(input, path);
+    let matched = |path: &Path| is_in_pattern(input, path);
     const PART: &str = "part-00000.parquet";
     let tables = || FOLDERS.iter().map(|table| out.join(table));
     let is_matched = matched(out)
         || matched(&out.join(PART))
         || tables().any(|table| matched(&table) || matched(&table.join(PART)));
-    if !input.local_arguments().any(|path| path.exists()) && is_matched {
+    if is_matched {
         return Err(Error::policy(format!(
             "--to {}: the input's pattern matches it, so the next run would read it; choose another place",
             out.display()
@@ -81,12 +83,16 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether INPUT is a glob that matches an absolute path.
-fn matches(input: &Input, path: &Path) -> bool {
+/// Returns whether INPUT has a pattern that matches an absolute path.
+pub(super) fn is_in_pattern(input: &Input, path: &Path) -> bool {
+    matches(input.local_arguments().filter(|argument| !argument.exists()), path)
+}
+
+/// Returns whether one of these globs matches an absolute path.
+fn matches(globs: impl Iterator<Item = PathBuf>, path: &Path) -> bool {
     let near =
         std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-    let mut patterns =
-        input.local_arguments().filter_map(|path| glob::Pattern::new(&path.to_string_lossy()).ok());
+    let mut patterns = globs.filter_map(|path| glob::Pattern::new(&path.to_string_lossy()).ok());
     let is_near = |p: &glob::Pattern| near.as_ref().is_some_and(|near| p.matches_path(near));
     patterns.any(|p| p.matches_path(path) || is_near(&p))
 }
@@ -99,7 +105,7 @@ fn is_in_folder(input: &Input, path: &Path) -> bool {
 
 /// Returns whether INPUT would read a file that appears at an absolute path.
 pub(crate) fn reads(input: &Input, file: &Path) -> bool {
-    is_in_folder(input, file) || matches(input, file)
+    is_in_folder(input, file) || matches(input.local_arguments(), file)
 }
 
 /// Returns whether a folder holds a release.
@@ -107,25 +113,35 @@ pub(crate) fn is_release(out: &Path) -> bool {
     out.join(RECORD).is_file()
 }
 
-/// Returns whether an entry is a file that belongs to releases, or the folder of a table with nothing
+/// Returns whether an entry is a file that belongs to releases, or the folder of a table or of a value with nothing
 /// but such files.
 pub(crate) fn is_of_a_release(entry: &DirEntry) -> io::Result<bool> {
     let (name, kind) = (entry.file_name(), entry.file_type()?);
     if kind.is_dir() && FOLDERS.iter().any(|folder| name == *folder) {
-        for file in fs::read_dir(entry.path())? {
-            if !is_part(&file?)? {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
+        return holds_only(&entry.path(), is_part);
     }
-    Ok(is_part(entry)? || (name == RECORD && kind.is_file()))
+    Ok(is_partition_of_parts(entry)? || is_part(entry)? || (name == RECORD && kind.is_file()))
+}
+
+fn is_partition_of_parts(entry: &DirEntry) -> io::Result<bool> {
+    let path = entry.path();
+    Ok(entry.file_type()?.is_dir()
+        && is_partition(&path)
+        && holds_only(&path, |inner| Ok(is_partition_of_parts(inner)? || is_part(inner)?))?)
+}
+
+fn holds_only(folder: &Path, is_right: impl Fn(&DirEntry) -> io::Result<bool>) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        if !is_right(&entry?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn is_part(entry: &DirEntry) -> io::Result<bool> {
     let name = entry.file_name();
-    let name = name.to_string_lossy();
-    Ok(name.starts_with("part-") && name.ends_with(".parquet") && entry.file_type()?.is_file())
+    Ok(is_of_release(&name.to_string_lossy()) && entry.file_type()?.is_file())
 }
 
 /// Returns whether a path is a folder rather than a link to one.

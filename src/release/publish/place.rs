@@ -6,10 +6,11 @@ use crate::error::{Error, Result};
 use crate::input::Source;
 use crate::progress::CancelToken;
 use crate::release::publish::folder_place::FolderPlace;
-use crate::release::publish::out_folder::absolute;
+use crate::release::publish::out_folder::{absolute, is_in_pattern};
 use crate::release::publish::private_file::PrivateFile;
 use crate::release::publish::record::{PRIVATE_END, PrivateRecord, PublicRecord};
 use crate::release::publish::staging::Staging;
+use crate::release::publish::store_place::names;
 use crate::release::publish::store_target::StoreTarget;
 use crate::release::publish::target::Target;
 use crate::store::Address;
@@ -160,6 +161,27 @@ impl Place {
             (Address::Local(out), _) => FolderPlace::beside(out).ok(),
             _ => None,
         }
+    }
+
+    /// Checks that no pattern of the input matches files of a completed release.
+    ///
+    /// # Errors
+    /// A policy error if one does.
+    pub(in crate::release) fn check_not_input(&self, input: &Source, public: &PublicRecord) -> Result<()> {
+        let Source::Files(input) = input else { return Ok(()) };
+        let folder = self.in_folder().map(|place| place.absolute()).transpose()?;
+        let is_matched = |name: String| match (&self.out, &folder) {
+            (_, Some(place)) => is_in_pattern(input, &place.out().join(name)),
+            (Address::Remote(out), None) => {
+                input.remote_arguments().any(|input| input.reaches(&out.join(&name)))
+            }
+            (Address::Local(_), None) => false,
+        };
+        if names(public).any(is_matched) {
+            let why = "the input's pattern matches files of the release, so the next run would read it; choose another place";
+            return Err(Error::policy(why).at(format!("--to {}", self.out)));
+        }
+        Ok(())
     }
 
     /// Claims the place for a run.

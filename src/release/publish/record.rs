@@ -25,7 +25,7 @@ pub use crate::release::publish::recoding_record::{
     RecodingRecord, RegionColumn, Regions, RegionsRecord,
 };
 pub use crate::release::publish::statement::{LeftOut, Statement};
-use crate::release::publish::write::Part;
+use crate::release::publish::table_files::TableFiles;
 use crate::render::plain_number;
 use crate::role::Role;
 pub use crate::store::RECORD;
@@ -155,6 +155,9 @@ pub struct TableRecord {
     pub folder: Option<String>,
     /// The columns in order.
     pub columns: Vec<ColumnRecord>,
+    /// The columns that the names of folders hold instead of the files, from the outermost folder to the innermost.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub partition_by: Vec<String>,
     /// The number of rows.
     pub rows: u64,
     /// The files in the order of their rows; a stream of rows has none.
@@ -165,7 +168,7 @@ pub struct TableRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileRecord {
-    /// The file's name.
+    /// The file's name, behind the folders that hold values of columns.
     pub name: String,
     /// Its number of rows.
     pub rows: u64,
@@ -180,11 +183,6 @@ impl TableRecord {
     pub fn path(&self, out: &Path) -> PathBuf {
         self.folder.as_ref().map_or_else(|| out.to_path_buf(), |folder| out.join(folder))
     }
-
-    /// Returns the files as they were written.
-    pub(crate) fn parts(&self) -> Vec<Part> {
-        self.files.iter().map(|file| Part { name: file.name.clone(), rows: file.rows }).collect()
-    }
 }
 
 impl FileRecord {
@@ -192,8 +190,8 @@ impl FileRecord {
     ///
     /// # Errors
     /// A data error if a file cannot be read.
-    pub(crate) fn all(folder: &Path, parts: &[Part]) -> Result<Vec<Self>> {
-        parts.iter().map(|part| Self::of(folder, &part.name, part.rows)).collect()
+    pub(crate) fn all(files: &TableFiles) -> Result<Vec<Self>> {
+        files.parts.iter().map(|part| Self::of(&files.folder, &part.name, part.rows)).collect()
     }
 
     /// Returns the record of an existing file.

@@ -1,31 +1,31 @@
 //! The files of a release as the sink of a run: numbered Parquet files in the folder of each table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::partitioning::Partitioning;
 use super::record::{FOLDERS, FileRecord, TableRecord};
-use super::write::{self, Part, Table, write_table};
+use super::table_files::TableFiles;
+use super::write::{self, Table, write_table};
 use super::{digest, disk};
 use crate::class::Budget;
 use crate::engine::{Context, Run};
 use crate::error::Result;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
-use crate::release::check_files::{check_files, read_parts};
+use crate::release::check_files::{check_files, read_files};
 use crate::release::kind::{Extent, TablePlan, TableRows};
 use crate::release::sink::Sink;
+use crate::store::{is_number, is_partition, run_of_part};
 use crate::verify::noise::NoiseKey;
 
 /// Returns the name of a file of a table in a folder of this machine.
 pub(crate) fn name_of_number(number: usize) -> String {
     format!("part-{number:05}.parquet")
 }
-
-/// How many hexadecimal digits name a run.
-const DIGITS: usize = 16;
 
 /// Returns the name of a file of a table in a store, which no other run gives to an object: none can write over it or remove it
 /// by mistake.
@@ -35,26 +35,22 @@ pub(crate) fn name_of_run(number: usize, run: &str) -> String {
 
 /// Returns the run that gave an object below the folder of a release its name, as [`name_of_run`] does.
 pub(crate) fn run_of_name(name: &str) -> Option<&str> {
-    let (number, run) = inside_of_name(name)?.split_once('-')?;
-    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    (is_number(number) && run.len() == DIGITS && run.chars().all(is_digit)).then_some(run)
+    run_of_part(part_of(name)?)
 }
 
 /// Returns whether an object below the folder of a release has a name as files of releases have.
 pub(crate) fn is_of_release(name: &str) -> bool {
-    run_of_name(name).is_some() || inside_of_name(name).is_some_and(is_number)
+    let number = |part: &str| part.strip_prefix("part-")?.strip_suffix(".parquet").map(is_number);
+    part_of(name).is_some_and(|part| run_of_part(part).is_some() || number(part) == Some(true))
 }
 
-fn inside_of_name(name: &str) -> Option<&str> {
-    let name = match name.split_once('/') {
-        Some((folder, name)) if FOLDERS.contains(&folder) => name,
-        _ => name,
-    };
-    name.strip_prefix("part-")?.strip_suffix(".parquet")
-}
-
-fn is_number(text: &str) -> bool {
-    text.len() >= 5 && text.chars().all(|c| c.is_ascii_digit())
+/// Returns the name of a file behind folders of a table or of values.
+fn part_of(name: &str) -> Option<&str> {
+    let (folders, name) = name.rsplit_once('/').unwrap_or(("", name));
+    let are_right = folders.is_empty()
+        || FOLDERS.contains(&folders)
+        || folders.split('/').all(|folder| is_partition(Path::new(folder)));
+    are_right.then_some(name)
 }
 
 /// The files of a release.
@@ -66,13 +62,12 @@ pub(in crate::release) struct ReleasedFiles {
     tables: Vec<WrittenTable>,
 }
 
-/// The files of a table.
+/// A table that was written.
 struct WrittenTable {
-    folder: PathBuf,
+    files: TableFiles,
     schema: SchemaRef,
     /// The metadata of each file's footer.
     footer: Vec<(String, String)>,
-    parts: Vec<Part>,
 }
 
 impl ReleasedFiles {
@@ -104,9 +99,11 @@ impl Sink for ReleasedFiles {
             disk::create_folder(&folder).context(doing)?;
         }
         let (schema, footer) = (Arc::clone(&table.schema), table.footer(&self.policy.requirements));
+        let partitioning = Partitioning::of_schema(&schema, &table.partition_by)?;
         let written = Table {
             folder: &folder,
             schema: &schema,
+            partitioning: &partitioning,
             footer: &footer,
             layout: self.policy.spec.output.layout(),
             memory,
@@ -122,22 +119,23 @@ impl Sink for ReleasedFiles {
         if table.folder.is_some() {
             disk::sync_folder(&folder).context(doing)?;
         }
-        self.tables.push(WrittenTable { folder, schema, footer, parts });
+        let files = TableFiles { folder, parts, partitioning };
+        self.tables.push(WrittenTable { files, schema, footer });
         Ok(())
     }
 
     fn taken(&self, session: &SessionContext) -> Result<Vec<DataFrame>> {
-        let tables = self.tables.iter().map(|WrittenTable { folder, schema, footer, parts }| {
-            check_files(folder, parts, schema, footer, write::CREATED_BY)?;
-            read_parts(session, folder, parts)
+        let tables = self.tables.iter().map(|WrittenTable { files, schema, footer }| {
+            check_files(files, schema, footer, write::CREATED_BY)?;
+            read_files(session, files)
         });
         tables.collect()
     }
 
     fn records(&self, planned: &[TablePlan]) -> Result<Vec<TableRecord>> {
         let records = self.tables.iter().zip(planned).map(|(written, planned)| {
-            let rows = written.parts.iter().map(|part| part.rows).sum();
-            Ok(planned.record(rows, FileRecord::all(&written.folder, &written.parts)?))
+            let rows = written.files.parts.iter().map(|part| part.rows).sum();
+            Ok(planned.record(rows, FileRecord::all(&written.files)?))
         });
         records.collect()
     }

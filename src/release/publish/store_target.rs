@@ -36,6 +36,7 @@ use crate::release::publish::private_file::{LAST, PrivateFile};
 use crate::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
 use crate::release::publish::released_files::{is_of_release, name_of_run};
 use crate::release::publish::store_place::{Replaced, check_apart, checked, look, names, objects};
+use crate::release::publish::table_files::folders_of;
 use crate::release::publish::target::Target;
 use crate::release::publish::work_folder::WorkFolder;
 use crate::release::publish::{digest, disk};
@@ -167,7 +168,7 @@ impl StoreTarget {
             return Ok(());
         }
         let why = "the store holds other bytes than were written there";
-        Err(Error::data(why).at(self.folder.address_of(name)))
+        Err(Error::data(why).at(self.folder.shown(name)))
     }
 
     /// Step 3: puts the record, until it is known whether it is there.
@@ -339,7 +340,7 @@ impl Target for StoreTarget {
         for table in &mut record.tables {
             let folder = table.path(&self.work.release());
             for (number, file) in table.files.iter_mut().enumerate() {
-                let name = name_of_run(number, &self.run);
+                let name = format!("{}{}", folders_of(&file.name), name_of_run(number, &self.run));
                 disk::rename(&folder.join(&file.name), &folder.join(&name)).context("naming the release")?;
                 file.name = name;
             }

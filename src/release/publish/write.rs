@@ -1,7 +1,9 @@
 //! Our Parquet writer: fixed names and settings, the same bytes for the same rows.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::compute::BatchCoalescer;
@@ -17,14 +19,20 @@ use futures::stream::BoxStream;
 
 use crate::class::{Budget, Held};
 use crate::engine::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::plural::grouped;
 use crate::policy::{Compression as Named, Layout};
 use crate::progress::CancelToken;
-use crate::release::publish::digest;
+use crate::release::publish::partitioning::{PLACE, Partitioning};
 use crate::release::publish::released_files::name_of_number;
+use crate::release::publish::table_files::Part;
+use crate::release::publish::{digest, disk};
 
 /// The rows per batch: fixed, because they shape the bytes.
 const BATCH_ROWS: usize = 8_192;
+
+/// The most folders of a release.
+const MOST_FOLDERS: usize = 10_000;
 
 /// The writer's name in a released file.
 pub const CREATED_BY: &str = concat!("kanon ", env!("CARGO_PKG_VERSION"));
@@ -35,15 +43,6 @@ pub(crate) fn version_of(tool: &str) -> Option<[u16; 3]> {
     let version = [numbers.next()??, numbers.next()??, numbers.next()??];
     let [major, minor, patch] = version;
     (tool == format!("kanon {major}.{minor}.{patch}")).then_some(version)
-}
-
-/// A written file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// Its name in the release.
-    pub name: String,
-    /// Its rows.
-    pub rows: u64,
 }
 
 /// Returns the key-value metadata of every released file's footer besides the schema.
@@ -57,6 +56,8 @@ pub struct Table<'a> {
     pub folder: &'a Path,
     /// The schema of its rows.
     pub schema: &'a SchemaRef,
+    /// The columns that the names of folders hold, which order the rows first.
+    pub partitioning: &'a Partitioning,
     /// The metadata of each file's footer.
     pub footer: &'a [(String, String)],
     /// How its files are laid out.
@@ -65,35 +66,29 @@ pub struct Table<'a> {
     pub memory: &'a Arc<dyn Budget>,
 }
 
-/// Writes rows into the folder of a table as numbered parts.
+/// Writes rows into the folder of a table as numbered parts, or into folders below it, one after the other.
 ///
 /// # Errors
-/// A data error when the plan or the disk fails.
+/// A data error when the plan or the disk fails, or for a value that is no name of a folder.
 pub async fn write_table(
     mut rows: BoxStream<'static, Result<RecordBatch>>,
     table: &Table<'_>,
     stop: &CancelToken,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Part>> {
-    let held = Held::new(table.memory);
-    let mut parts = Parts { table, open: None, done: Vec::new(), held };
-    let mut even = BatchCoalescer::new(Arc::clone(table.schema), BATCH_ROWS);
+    let mut parts = Parts::new(table);
     let mut written = 0;
     while let Some(batch) = rows.next().await {
         stop.check()?;
         let batch = batch?;
         written += batch.num_rows() as u64;
-        even.push_batch(batch).context("writing the release")?;
-        while let Some(full) = even.next_completed_batch() {
-            parts.write(&full)?;
+        for (folder, rows) in table.partitioning.split(&batch, &parts.schema)? {
+            parts.push(folder, rows)?;
         }
         progress(written);
     }
-    even.finish_buffered_batch().context("writing the release")?;
-    while let Some(rest) = even.next_completed_batch() {
-        parts.write(&rest)?;
-    }
-    parts.finish()
+    parts.end_folder()?;
+    Ok(parts.done)
 }
 
 /// Returns the SHA-256 of the file that [`write_table()`] makes of the rows of the file at `path`, in
@@ -153,13 +148,91 @@ fn properties(footer: &[(String, String)], created_by: &str, layout: Layout) -> 
 
 struct Parts<'a> {
     table: &'a Table<'a>,
+    /// The schema of the files.
+    schema: SchemaRef,
+    /// The folders below that of the table in which the open part lies, with a `/` at their end.
+    folder: String,
+    /// The folders that were made.
+    made: BTreeSet<PathBuf>,
+    /// The rows that are written next.
+    even: BatchCoalescer,
     open: Option<(ArrowWriter<File>, Part)>,
     done: Vec<Part>,
     /// The memory of the open row group's buffers.
     held: Held,
 }
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    fn new(table: &'a Table<'a>) -> Self {
+        let schema = Arc::new(table.partitioning.schema_of_files(table.schema));
+        Self {
+            table,
+            folder: String::new(),
+            made: BTreeSet::new(),
+            even: BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS),
+            schema,
+            open: None,
+            done: Vec::new(),
+            held: Held::new(table.memory),
+        }
+    }
+
+    /// Adds rows of a folder.
+    fn push(&mut self, folder: String, rows: RecordBatch) -> Result<()> {
+        if folder != self.folder {
+            self.end_folder()?;
+            self.begin_folder(folder)?;
+        }
+        self.even.push_batch(rows).context("writing the release")?;
+        self.write_completed()
+    }
+
+    fn write_completed(&mut self) -> Result<()> {
+        while let Some(full) = self.even.next_completed_batch() {
+            self.write(&full)?;
+        }
+        Ok(())
+    }
+
+    fn begin_folder(&mut self, folder: String) -> Result<()> {
+        let mut path = self.table.folder.to_path_buf();
+        for name in folder.split_terminator('/') {
+            path.push(name);
+            if self.made.insert(path.clone()) {
+                disk::create_folder(&path).map_err(|error| match error.kind() {
+                    ErrorKind::AlreadyExists => {
+                        let why = "this file system has one folder for two released values, because it ignores case; release to another one";
+                        Error::data(why).at(PLACE)
+                    }
+                    _ => Error::from_io(&error).at("writing the release"),
+                })?;
+            }
+        }
+        if self.made.len() > MOST_FOLDERS {
+            let why = format!(
+                "the release would have more than {} folders; name fewer columns, or coarser ones",
+                grouped(MOST_FOLDERS as u64)
+            );
+            return Err(Error::data(why).at(PLACE));
+        }
+        self.folder = folder;
+        Ok(())
+    }
+
+    fn end_folder(&mut self) -> Result<()> {
+        self.even.finish_buffered_batch().context("writing the release")?;
+        self.write_completed()?;
+        if let Some((writer, part)) = self.open.take() {
+            self.end(writer, part)?;
+        }
+        let mut path = self.table.folder.to_path_buf();
+        for name in self.folder.split_terminator('/') {
+            path.push(name);
+            disk::sync_folder(&path).context("writing the release")?;
+        }
+        Ok(())
+    }
+
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let (mut writer, mut part) = match self.open.take() {
             Some(open) => open,
@@ -177,11 +250,11 @@ impl Parts<'_> {
     }
 
     fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
-        let name = name_of_number(self.done.len());
+        let name = format!("{}{}", self.folder, name_of_number(self.done.len()));
         let file = File::create_new(self.table.folder.join(&name)).context("writing the release")?;
-        let (schema, properties) =
-            (Arc::clone(self.table.schema), properties(self.table.footer, CREATED_BY, self.table.layout)?);
-        let writer = ArrowWriter::try_new(file, schema, Some(properties)).context("writing the release")?;
+        let properties = properties(self.table.footer, CREATED_BY, self.table.layout)?;
+        let writer = ArrowWriter::try_new(file, Arc::clone(&self.schema), Some(properties));
+        let writer = writer.context("writing the release")?;
         Ok((writer, Part { name, rows: 0 }))
     }
 
@@ -191,13 +264,6 @@ impl Parts<'_> {
         writer.inner().sync_all().context("writing the release")?;
         self.done.push(part);
         Ok(())
-    }
-
-    fn finish(mut self) -> Result<Vec<Part>> {
-        if let Some((writer, part)) = self.open.take() {
-            self.end(writer, part)?;
-        }
-        Ok(self.done)
     }
 }
 

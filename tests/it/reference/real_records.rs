@@ -48,6 +48,7 @@ const REGIONS: &str = r#"
     intervals = "columns"
     released_on = "2026-11-24"
     row_group_rows = 5000
+    partition_by = ["zip"]
     [columns]
     ssn       = { role = "individual" }
     dob       = { role = "quasi" }

@@ -56,7 +56,7 @@ pub(super) async fn judge_alone(run: &Run, folder: &Folder<'_>) -> Result<(Judge
     for ((table, schema), footer) in public.tables.iter().zip(&schemas).zip(&footers) {
         with_bytes &= check_table(run, out, public, table, schema, footer)?;
         let by_group = order::Classes::InOrder(vec![COLUMNS[0].to_owned()]);
-        order::check(&table.path(out), &table.parts(), &by_group, &run.stop)?;
+        order::check(&public.files_of(table, out)?, &by_group, &run.stop)?;
     }
     let session = run.resources.session(Rules::new())?;
     let tables = group_tables(read_tables(&session, out, public)?, groups, models, None)?;

@@ -128,7 +128,7 @@ async fn plan_dealt(
             move |batch: &RecordBatch| typed(batch.columns().iter().skip(2).cloned().collect(), &schema);
         Box::pin(async move {
             let rows = plan.execute_stream().await.context("planning the release")?;
-            Ok(ordered_rows(rows, written))
+            Ok(ordered_rows(rows, Vec::new(), written))
         })
     });
     Ok(ReleasePlan {
@@ -151,7 +151,14 @@ fn content_of(policy: &Policy, input: &Schema, key: DealingKey) -> Result<Conten
     let tables = tables.map(|((schema, folder), names_models)| {
         let columns = columns(policy, &schema)?;
         let ordered_by = vec![COLUMNS[0].to_owned()];
-        Ok(TablePlan { folder: Some(folder), columns, ordered_by, names_models, schema })
+        Ok(TablePlan {
+            folder: Some(folder),
+            columns,
+            partition_by: Vec::new(),
+            ordered_by,
+            names_models,
+            schema,
+        })
     });
     Ok(Content {
         tables: tables.collect::<Result<_>>()?,

@@ -96,7 +96,7 @@ impl Kind for Levels {
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], &levels)?;
         let node = EvaluatedNode::new(&classes, &levels, &rolled, &policy.requirements)?;
         check_not_empty(policy, &node)?;
-        let (generalizers, kept) = label_kept(&node)?;
+        let (generalizers, kept) = label_kept(policy, &node)?;
         let utility = (extent == Extent::Private).then(|| Utility::of_node(&node)).transpose()?;
         let costs = granularity::of_columns(&node);
         drop(rolled);
@@ -185,7 +185,10 @@ pub fn schema(policy: &Policy, input: &Schema, generalizers: &[Arc<dyn Generaliz
 ///
 /// # Errors
 /// An internal error if the labels cannot be made.
-pub fn label_kept(node: &EvaluatedNode<'_>) -> Result<(Vec<Arc<dyn Generalizer>>, KeptClasses)> {
+pub fn label_kept(
+    policy: &Policy,
+    node: &EvaluatedNode<'_>,
+) -> Result<(Vec<Arc<dyn Generalizer>>, KeptClasses)> {
     let table = node.table();
     let classes: Vec<(usize, u64)> = node.kept().collect();
     let mut generalizers = Vec::new();
@@ -196,7 +199,9 @@ pub fn label_kept(node: &EvaluatedNode<'_>) -> Result<(Vec<Arc<dyn Generalizer>>
         labels.push(take(&all, &UInt32Array::from(codes), None).context("labelling the kept classes")?);
         generalizers.push(generalizer);
     }
-    let order = order_of_labels(&labels, classes.len())?;
+    let in_order: Vec<ArrayRef> =
+        policy.quasi_in_order().into_iter().map(|at| ArrayRef::clone(&labels[at])).collect();
+    let order = order_of_labels(&in_order, classes.len())?;
     let labels = labels
         .iter()
         .map(|column| take(column, &order, None).context("ordering the kept classes"))

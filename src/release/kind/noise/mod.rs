@@ -84,7 +84,8 @@ impl Kind for Noise {
         let schema = regions::schema(policy, loaded.schema())?;
         let label = labelled(policy, &schema, &kept)?;
         let content = content_of(policy, schema, clusters.mechanism().clone(), clusters.rows(), key)?;
-        let rows: TableRows = Box::pin(async move { Ok(ordered_rows(class_rows(&kept.rows), label)) });
+        let rows: TableRows =
+            Box::pin(async move { Ok(ordered_rows(class_rows(&kept.rows), Vec::new(), label)) });
         let warning = (extent > Extent::Verdict).then(|| warning(&clusters)).transpose()?.flatten();
         let warnings = warning.into_iter().collect();
         Ok(ReleasePlan {

@@ -211,7 +211,9 @@ fn label_kept(policy: &Policy, evaluated: &EvaluatedPartition<'_>) -> Result<(By
     let (table, released) = (evaluated.table(), evaluated.released());
     let kept: Vec<(usize, u64)> = evaluated.kept().collect();
     let labels = labels(policy, table, released, &kept)?;
-    let order = order_of_labels(&written(policy, &labels)?.concat(), kept.len())?;
+    let written = written(policy, &labels)?;
+    let in_order = policy.quasi_in_order().into_iter().flat_map(|at| written[at].clone());
+    let order = order_of_labels(&in_order.collect::<Vec<_>>(), kept.len())?;
 
     // The number of each released class in the release.
     let mut number_of: Vec<Option<u32>> = vec![None; released.regions().len()];
