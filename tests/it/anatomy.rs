@@ -300,7 +300,6 @@ fn forged_records_and_folders_are_refused() {
     verify(&lab, "a folder beside the tables", why, why);
     fs::remove_dir(lab.out().join("more")).unwrap();
     fs::write(lab.out().join(FOLDERS[1]).join("note.txt"), "").unwrap();
-    let why = Refuse("a file that the record does not list");
     verify(&lab, "a file in a table", why, why);
 }
 

@@ -288,7 +288,9 @@ fn groups_are_released_to_a_store() {
     lake.run(RELEASE.replace("/safe", "/other").as_str()).exit(0);
     let part = lake.server.keys("lake").into_iter().find(|key| key.starts_with("other/part-")).unwrap();
     lake.server.remove("lake", &part);
-    lake.run("risk s3://lake/other").exit(3).says("objects that s3://lake/other/_kanon.json lists are missing");
+    lake.run("risk s3://lake/other")
+        .exit(3)
+        .says("objects that s3://lake/other/_kanon.json lists are missing");
 }
 
 #[test]

@@ -544,7 +544,7 @@ fn files_that_came_or_went() {
     let (lab, honest) = (&rows.lab, rows.lab.files());
     let part = lab.out().join(PART);
     let second = lab.out().join("part-00001.parquet");
-    let unlisted = Refuse("the release contains a file that the record does not list");
+    let unlisted = Refuse("the release contains a file or a folder that the record does not list");
     let missing = Refuse("part-00000.parquet is missing");
     let numbers = Refuse("not numbered from part-00000.parquet");
     let no_file = Refuse("is not a plain file");
