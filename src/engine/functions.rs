@@ -123,13 +123,22 @@ pub fn row_hash(key: [u64; 2], columns: Vec<Expr>) -> Expr {
         .call(columns)
 }
 
+/// Returns a converter to rows that compare as the values of columns of these types do, NULL first.
+///
+/// # Errors
+/// Errors of Arrow.
+pub(crate) fn row_converter<'a>(
+    types: impl Iterator<Item = &'a DataType>,
+) -> std::result::Result<RowConverter, ArrowError> {
+    RowConverter::new(types.cloned().map(SortField::new).collect())
+}
+
 /// Returns the hash of each row, as [`row_hash`] computes it.
 ///
 /// # Errors
 /// Errors of Arrow.
 pub(crate) fn row_hashes(key: [u64; 2], columns: &[ArrayRef]) -> std::result::Result<Vec<u64>, ArrowError> {
-    let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
-    let rows = RowConverter::new(fields)?.convert_columns(columns)?;
+    let rows = row_converter(columns.iter().map(Array::data_type))?.convert_columns(columns)?;
     let hash = |row: arrow::row::Row<'_>| {
         let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
         hasher.write(row.data());

@@ -28,7 +28,7 @@ pub(crate) trait Objects {
     /// A data error for an object that has changed since, or that cannot be read; the error of a stopped run.
     fn readable(&self, objects: Vec<Object>, by_ranges: bool, stop: &CancelToken) -> Result<Vec<Object>>;
 
-    /// Returns the text of the record of the listed release, of which the folder that is named may be a part.
+    /// Returns the text of the record if what was listed is a release or a folder of one.
     fn record(&self) -> Option<String>;
 
     /// Returns whether objects that appeared after the listing change what the input is. In a folder of this machine they

@@ -348,7 +348,7 @@ impl RemoteAddress {
         Ok(false)
     }
 
-    /// Returns the folder of the release of which this is a folder of a table or of values.
+    /// Returns the release above this folder, if it may be one of its folders.
     fn folder_of_release(&self) -> Result<Option<Self>> {
         for above in self.folders_above() {
             if above.holds(RECORD)? {

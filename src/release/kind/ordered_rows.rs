@@ -4,15 +4,16 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::{SortOptions, cast, partition};
+use arrow::compute::{cast, partition};
 use arrow::datatypes::{SchemaRef, UInt64Type};
 use arrow::record_batch::RecordBatch;
-use arrow::row::{OwnedRow, RowConverter, SortField};
+use arrow::row::{OwnedRow, RowConverter};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::engine::Context;
+use crate::engine::functions::row_converter;
 use crate::error::{Error, Result};
 
 /// Returns rows as they are written. Their first two columns are the number of a class and a hash, by which they must be
@@ -83,13 +84,7 @@ impl Order {
         let doing = "generalizing and ordering the rows";
         let converter = match &mut self.converter {
             Some(converter) => converter,
-            none => {
-                let options = SortOptions { descending: false, nulls_first: true };
-                let fields = columns
-                    .iter()
-                    .map(|values| SortField::new_with_options(values.data_type().clone(), options));
-                none.insert(RowConverter::new(fields.collect()).context(doing)?)
-            }
+            none => none.insert(row_converter(columns.iter().map(Array::data_type)).context(doing)?),
         };
         let rows = converter.convert_columns(columns).context(doing)?;
         let first = rows.iter().next().ok_or_else(lost)?;

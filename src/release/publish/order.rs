@@ -4,14 +4,13 @@
 use std::collections::HashSet;
 use std::fs::File;
 
-use arrow::array::ArrayRef;
-use arrow::compute::SortOptions;
+use arrow::array::{Array, ArrayRef};
 use arrow::record_batch::RecordBatch;
-use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+use arrow::row::{OwnedRow, RowConverter, Rows};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::engine::Context;
-use crate::engine::functions::row_hashes;
+use crate::engine::functions::{row_converter, row_hashes};
 use crate::error::{Error, Result};
 use crate::progress::CancelToken;
 use crate::release::apply::ORDER_KEY;
@@ -95,11 +94,7 @@ fn keys(
     let others: Vec<ArrayRef> = others.map(|(_, values)| ArrayRef::clone(values)).collect();
     let converter = match converter {
         Some(converter) => converter,
-        none => {
-            let options = SortOptions { descending: false, nulls_first: true };
-            let field = |values: &ArrayRef| SortField::new_with_options(values.data_type().clone(), options);
-            none.insert(RowConverter::new(quasi.iter().map(field).collect()).context(doing)?)
-        }
+        none => none.insert(row_converter(quasi.iter().map(Array::data_type)).context(doing)?),
     };
     let hashes = match others.is_empty() {
         true => vec![0; batch.num_rows()],

@@ -9,12 +9,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringArray, UInt32Array};
-use arrow::compute::{CastOptions, SortOptions, cast_with_options, partition, take};
+use arrow::compute::{CastOptions, cast_with_options, partition, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use arrow::row::{RowConverter, SortField};
 
 use crate::engine::Context;
+use crate::engine::functions::row_converter;
 use crate::error::{Error, Result};
 use crate::generalize::Value;
 use crate::policy::Policy;
@@ -53,7 +53,7 @@ impl Partitioning {
     /// Finds columns of a planned table.
     ///
     /// # Errors
-    /// A policy error for a column whose values are no names of folders, or if the files would have no column.
+    /// A policy error for a column whose values cannot name folders, or if the files would have no column.
     pub(crate) fn of_schema(schema: &Schema, names: &[String]) -> Result<Self> {
         let column = |name: &String| {
             let (at, field) = schema.fields().find(name).ok_or_else(|| {
@@ -157,7 +157,7 @@ impl Partitioning {
     /// Returns the rows of each folder, adjacent ones together, with the path of the folder and a `/`. Without folders, all rows.
     ///
     /// # Errors
-    /// A data error for a value that is no name of a folder.
+    /// A data error for a value that cannot name a folder.
     pub(crate) fn split(&self, rows: &RecordBatch, files: &SchemaRef) -> Result<Vec<(String, RecordBatch)>> {
         if self.is_empty() {
             return Ok(vec![(String::new(), rows.clone())]);
@@ -249,13 +249,11 @@ impl Partitioning {
         }
         let ascend = |field: &&FieldRef| !quasi.contains(field.name());
         let doing = "reading the release";
-        let options = SortOptions { descending: false, nulls_first: true };
-        let field = |field: &FieldRef| SortField::new_with_options(field.data_type().clone(), options);
-        let converter =
-            RowConverter::new(self.fields().filter(ascend).map(field).collect()).context(doing)?;
         if !self.fields().any(|field| ascend(&field)) {
             return Ok(());
         }
+        let types = self.fields().filter(ascend).map(|field| field.data_type());
+        let converter = row_converter(types).context(doing)?;
         let mut last = None;
         for part in folders {
             let values = self.fields().zip(self.values(&part.name)?).filter(|(field, _)| ascend(field));

@@ -69,7 +69,7 @@ pub struct Table<'a> {
 /// Writes rows into the folder of a table as numbered parts, or into folders below it, one after the other.
 ///
 /// # Errors
-/// A data error when the plan or the disk fails, or for a value that is no name of a folder.
+/// A data error when the plan or the disk fails, or for a value that cannot name a folder.
 pub async fn write_table(
     mut rows: BoxStream<'static, Result<RecordBatch>>,
     table: &Table<'_>,
