@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What takes too long for every run: long fuzz runs, large tables under small memory limits, many queries that spill, mutants.
-# Needs Rust, pyarrow for `recount`, cargo-mutants for `mutants` and `guards`, Python and npm for the servers of `lake`. Prints each step's result; stops at the first that fails.
+# Needs Rust, pyarrow for `recount`, cargo-mutants for `mutants` and `guards`, Python and npm for the servers of `lake` and `large`. Prints each step's result; stops at the first that fails.
 #
-#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards] [lake]        all of them when none is named
+#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards] [lake] [large]        all of them when none is named
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-steps=${*:-searches laws recount fuzz memory spills mutants guards lake}
+steps=${*:-searches laws recount fuzz memory spills mutants guards lake large}
 cases=${KANON_FUZZ_CASES:-100000}
 
 target_directory() {
@@ -93,8 +93,13 @@ for step in $steps; do
         bash tests/lake/reading.sh "$(target_directory)/debug/kanon" "$(target_directory)/lake"
         bash tests/lake/publishing.sh "$(target_directory)/debug/kanon" "$(target_directory)/lake"
         ;;
+    large)
+        # 20 million rows from a store to the store.
+        cargo build --release --locked --bin kanon
+        bash tests/lake/large.sh "$(target_directory)/release/kanon" "$(target_directory)/lake"
+        ;;
     *)
-        printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards, lake\n' "$step" >&2
+        printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards, lake, large\n' "$step" >&2
         exit 2
         ;;
     esac

@@ -47,7 +47,7 @@ impl Input {
     }
 
     /// Returns an input whose folders give these columns.
-    pub(crate) fn in_folders(self, folders: PartitionColumns) -> Self {
+    pub(crate) fn with_partition_columns(self, folders: PartitionColumns) -> Self {
         Self { folders, ..self }
     }
 

@@ -130,7 +130,7 @@ impl Input {
         Arc::new(PinnedTable { table, files, locations, is_listed_by_engine: false })
     }
 
-    /// Reads the input like [`table`](Self::table) as a pinned table, with text columns as they are. Columns of folders have the
+    /// Reads the input like [`table`](Self::table) as a pinned table, with text columns as they are. Partition columns have the
     /// types that are found over all folders.
     ///
     /// # Errors
@@ -143,11 +143,11 @@ impl Input {
 
     /// Returns whether a column is given by folders.
     #[doc(hidden)]
-    pub fn is_of_folders(&self, name: &str) -> bool {
+    pub fn is_partition_column(&self, name: &str) -> bool {
         self.folders.names.iter().any(|folder| folder == name)
     }
 
-    /// Gives the columns of folders, which are text, the types that are found over all folders.
+    /// Gives the partition columns, which are text, the types that are found over all folders.
     ///
     /// # Errors
     /// A data error if the table lacks one.

@@ -33,7 +33,7 @@ pub(super) struct FilesTable {
     format: Arc<dyn FileFormat>,
     /// The columns of the files, and those of folders.
     schema: TableSchema,
-    /// The values of the columns of folders for each file; empty without such columns.
+    /// The values of the partition columns for each file; empty without such columns.
     values: Vec<Vec<ScalarValue>>,
 }
 
@@ -53,7 +53,7 @@ enum Listed {
 }
 
 impl FilesTable {
-    /// Creates the table of files with these columns; the columns of folders come last.
+    /// Creates the table of files with these columns; the partition columns come last.
     ///
     /// # Errors
     /// A data error if a file of this machine cannot be found, or if its path holds a control character.
@@ -84,14 +84,14 @@ impl FilesTable {
         Ok(Self { files, format, schema, values })
     }
 
-    /// Returns whether a filter looks at columns of folders only, so that files can be left out by it.
-    fn is_of_folders(&self, filter: &Expr) -> bool {
+    /// Returns whether a filter looks at partition columns only, so that files can be left out by it.
+    fn is_partition_column(&self, filter: &Expr) -> bool {
         let columns = self.schema.table_partition_cols().iter().map(|field| field.name().as_str());
         let columns: Vec<&str> = columns.collect();
         !columns.is_empty() && expr_applicable_for_cols(&columns, filter)
     }
 
-    /// Returns the files for which filters on columns of folders hold.
+    /// Returns the files for which filters on partition columns hold.
     fn files_with(
         &self,
         session: &dyn Session,
@@ -130,7 +130,7 @@ impl TableProvider for FilesTable {
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> EngineResult<Vec<TableProviderFilterPushDown>> {
         Ok(filters
             .iter()
-            .map(|filter| match self.is_of_folders(filter) {
+            .map(|filter| match self.is_partition_column(filter) {
                 true => TableProviderFilterPushDown::Exact,
                 false => TableProviderFilterPushDown::Inexact,
             })
@@ -151,7 +151,7 @@ impl TableProvider for FilesTable {
         for (file, values) in files.iter_mut().zip(&self.values) {
             file.partition_values.clone_from(values);
         }
-        let of_folders = filters.iter().filter(|filter| self.is_of_folders(filter)).cloned();
+        let of_folders = filters.iter().filter(|filter| self.is_partition_column(filter)).cloned();
         let files = self.files_with(session, files, of_folders.collect())?;
         if files.is_empty() {
             let schema = match projection {

@@ -436,7 +436,7 @@ fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
     }
 }
 
-/// Returns the text columns of CSV files; the texts in `nulls` become NULL. Columns of folders have a NULL of their own.
+/// Returns the text columns of CSV files; the texts in `nulls` become NULL. Partition columns have a NULL of their own.
 pub(super) fn with_nulls(
     raw: DataFrame,
     schema: &Schema,

@@ -107,7 +107,7 @@ struct Rows {
     /// A query may outlive the input that it reads.
     folder: Arc<TemporaryFolder>,
     schema: SchemaRef,
-    /// The values of the columns of folders, which are the last.
+    /// The values of the partition columns, which are the last.
     values: Vec<Option<String>>,
     has_header: bool,
     delimiter: u8,
@@ -135,7 +135,7 @@ impl Rows {
         Ok(builder.with_delimiter(self.delimiter).with_batch_size(BATCH).build(file)?)
     }
 
-    /// Adds the columns of folders to rows of the file.
+    /// Adds the partition columns to rows of the file.
     fn with_folders(&self, rows: &RecordBatch) -> std::result::Result<RecordBatch, DataFusionError> {
         let value =
             |value: &Option<String>| ScalarValue::Utf8View(value.clone()).to_array_of_size(rows.num_rows());

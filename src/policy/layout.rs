@@ -84,7 +84,7 @@ impl Layout {
     }
 }
 
-/// Reads the columns that the names of folders hold.
+/// Reads the partition columns.
 pub(super) fn partition_by(value: Value) -> Result<Vec<String>> {
     let names = words(value)?;
     match names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
@@ -94,7 +94,7 @@ pub(super) fn partition_by(value: Value) -> Result<Vec<String>> {
 }
 
 impl PolicySpec {
-    /// Checks that the columns of folders are released, by a method that makes one table.
+    /// Checks that the partition columns are released, by a method that makes one table.
     pub(super) fn check_folders(&self) -> Result<()> {
         let refused = |why| Err(Error::policy(why).at("output.partition_by"));
         for name in self.output.partition_by() {

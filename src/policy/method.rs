@@ -102,7 +102,7 @@ pub struct Output {
     pub(super) private: Option<String>,
     /// How its files are laid out.
     pub(super) layout: Layout,
-    /// The columns that the names of folders hold.
+    /// The partition columns.
     pub(super) partition_by: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ impl Output {
         self.layout
     }
 
-    /// Returns the columns that the names of folders hold, from the outermost folder to the innermost.
+    /// Returns the partition columns, from the outermost folder to the innermost.
     pub fn partition_by(&self) -> &[String] {
         &self.partition_by
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! rows -> class number by expression (codes of the quasi-identifiers, then the kept class that has them)
 //!      -> only rows of kept classes -> class number, hash of what else is released, that itself
-//!      -> sort by the two integers, behind the columns of folders
+//!      -> sort by the two integers, behind the partition columns
 //! ```
 //! The labels bypass the sort: the writer takes them from the kept classes by number.
 //!
@@ -60,7 +60,7 @@ pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result
     columns.extend(as_is().map(|name| column(name).alias(as_is_name(name))));
     let numbered = table.select(columns).context(doing)?;
     let kept = numbered.filter(column(CLASS).is_not_null()).context(doing)?;
-    let folders = policy.as_is_of_folders();
+    let folders = policy.as_is_partition_columns();
     let hashed = as_is().filter(|name| !folders.contains(name)).map(|name| column(as_is_name(name)));
     let mut columns = vec![column(CLASS), row_hash(ORDER_KEY, hashed.collect()).alias(HASH)];
     columns.extend(as_is().map(|name| column(as_is_name(name))));
@@ -74,7 +74,7 @@ pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result
 pub(super) fn folder_columns(policy: &Policy) -> Vec<usize> {
     let as_is = || policy.released().map(|(name, _)| name).filter(|name| policy.quasi_index(name).is_none());
     let place = |folder: &str| as_is().position(|name| name == folder).map(|at| at + 2);
-    policy.as_is_of_folders().into_iter().filter_map(place).collect()
+    policy.as_is_partition_columns().into_iter().filter_map(place).collect()
 }
 
 fn as_is_name(name: &str) -> String {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,7 +51,10 @@ pub(super) fn check_listing(files: &TableFiles) -> Result<()> {
             Ok(facts) if facts.is_file() => {}
             // A link, a folder or a pipe: copying the release would publish something else.
             Ok(_) => return Err(refused(format!("{} is not a plain file", part.shown()))),
-            Err(_) => return Err(refused(format!("{} is missing", part.shown()))),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(refused(format!("{} is missing", part.shown())));
+            }
+            Err(error) => return Err(Error::from_io(&error).at(part.shown()).at("reading the release")),
         }
     }
     let planned: BTreeSet<PathBuf> = files.parts.iter().map(|part| files.path(part)).collect();
@@ -100,11 +104,12 @@ pub(super) fn check_table(
     footer: &[(String, String)],
 ) -> Result<bool> {
     let files = public.files_of(table, out)?;
-    check_files(&files, schema, footer, &public.tool)?;
+    let footer = files.partitioning.footer(footer.to_vec());
+    check_files(&files, schema, &footer, &public.tool)?;
     if table.rows != files.parts.iter().map(|part| part.rows).sum::<u64>() {
         return Err(refused("the number of rows or classes differs from the record"));
     }
-    check_bytes(run, &files, &table.files, schema, footer, public)
+    check_bytes(run, &files, &table.files, schema, &footer, public)
 }
 
 /// Checks files against the plan: listing, schema, footer and row counts.
@@ -235,8 +240,8 @@ pub(super) fn read_files(session: &SessionContext, files: &TableFiles) -> Result
         return input.as_written(session);
     }
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    let rows = input.in_folders(partitioning.columns(&names)?).as_written(session)?;
-    // The columns of folders come last.
+    let rows = input.with_partition_columns(partitioning.columns(&names)?).as_written(session)?;
+    // The partition columns come last.
     let columns = rows.schema().fields().iter().map(|field| column(field.name()));
     let mut of_files: Vec<Expr> = columns.collect();
     let of_folders = of_files.split_off(of_files.len() - partitioning.fields().count());

@@ -210,7 +210,7 @@ async fn release_by(
     run.progress.begin(Phase::Publish, 0);
     let mut warnings = target.publish(&public, &private, &run.stop)?;
     warnings.extend(done.warnings);
-    warnings.extend(place.in_folder().map(|place| neighbours::warnings(&place, &public)).unwrap_or_default());
+    warnings.extend(neighbours::warnings(place, &public, &run.stop));
 
     Ok(Released {
         public,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::object::Tag;
+use super::partitions::is_partition_name;
 use crate::error::{Error, ErrorCode, Result};
 
 /// A place that a user names: a path of this machine, or an address of a store.
@@ -76,9 +77,13 @@ impl Address {
         let text = argument.to_str().unwrap_or_default();
         let Some((scheme, rest)) = scheme_of(text) else { return Ok(Self::Local(argument.to_path_buf())) };
         if scheme.eq_ignore_ascii_case("file") {
+            // What stands before a path, or behind it, may be a secret.
+            let has_host = rest.starts_with('/') && !rest.starts_with("//");
+            let is_path = !has_host && !rest.contains(['?', '#']);
+            let shown = if is_path { format!("`{text}`") } else { "file://...".to_owned() };
             return of_file(text).map(Self::Local).ok_or_else(|| {
                 refused(format!(
-                    "`{text}`: expected file:/// and an absolute path in UTF-8, with %20 for a space, %25 for %, %23 for # \
+                    "{shown}: expected file:/// and an absolute path in UTF-8, with %20 for a space, %25 for %, %23 for # \
                      and %3F for ?"
                 ))
             });
@@ -184,6 +189,17 @@ impl RemoteAddress {
         ends.map(|(end, _)| self.with_key(key.get(..end).unwrap_or_default().to_owned())).collect()
     }
 
+    /// Returns the nearest folder above that is no partition folder, and the number of folders from there to this one.
+    pub(crate) fn root_and_depth(&self) -> (Self, usize) {
+        let mut folders: Vec<&str> = self.key().split('/').collect();
+        let all = folders.len();
+        folders.pop();
+        while folders.last().is_some_and(|name| is_partition_name(name)) {
+            folders.pop();
+        }
+        (self.with_key(folders.join("/")), all - folders.len())
+    }
+
     /// Returns the address of another object of the store.
     pub(super) fn with_key(&self, key: String) -> Self {
         Self { key, ..self.clone() }
@@ -201,6 +217,12 @@ fn of_store(kind: StoreKind, scheme: &str, rest: &str) -> Result<RemoteAddress> 
         None => is_name(host),
         Some((container, account)) => scheme.starts_with("abfs") && is_name(container) && is_name(account),
     };
+    if is_signed(rest) {
+        return Err(refused(format!(
+            "{scheme}://...: expected no signature in the address, which would be kept in records: credentials come from the \
+             environment or --option"
+        )));
+    }
     if rest[host.len()..].starts_with("//") {
         return Err(refused(format!(
             "{scheme}://...: expected no empty part (`//`) in the key, which cannot be read"
@@ -218,6 +240,19 @@ fn of_store(kind: StoreKind, scheme: &str, rest: &str) -> Result<RemoteAddress> 
         )));
     }
     Ok(RemoteAddress::new(kind, scheme, rest))
+}
+
+/// Returns whether an address holds a signature, which whoever has it may use.
+fn is_signed(address: &str) -> bool {
+    const SIGNATURES: [&str; 5] =
+        ["sig=", "x-amz-signature=", "x-amz-security-token=", "x-goog-signature=", "signature="];
+    // However a link was copied. A folder of such a name is none.
+    let address = address.to_ascii_lowercase().replace("%3f", "?").replace("%26", "&").replace("%3d", "=");
+    let Some((_, query)) = address.split_once('?') else { return false };
+    query
+        .split(['?', '&', ';'])
+        .map(str::trim_start)
+        .any(|query| SIGNATURES.iter().any(|signature| query.starts_with(signature)))
 }
 
 /// An address of a web server.
@@ -344,6 +379,8 @@ mod tests {
             ("s3://lake", "s3://lake/", ""),
             ("abfss://in@acc.dfs.core.windows.net/x", "abfss://in@acc.dfs.core.windows.net/x", "x"),
             ("az://in/x", "az://in/x", "x"),
+            ("az://in/a?b/sig=1/x", "az://in/a?b/sig=1/x", "x"),
+            ("s3://lake/k=a&signature=b/x", "s3://lake/k=a&signature=b/x", "x"),
             ("gs://b_1.x/y", "gs://b_1.x/y", "y"),
             ("https://Example.org:444/a%20b.csv", "https://example.org:444/a b.csv", "a b.csv"),
         ] {
@@ -392,6 +429,14 @@ mod tests {
             ("https://example.org/x.csv#secret", "no `#`"),
             ("https://example.org//secret", "an empty part"),
             ("https:///", "expected the address of a web server"),
+            ("abfss://in@acc.dfs.core.windows.net/x?sv=1&sig=secret", "no signature"),
+            ("az://in/x.csv?sig=secret", "no signature"),
+            ("az://in/x.csv?sv=1&amp;sig=secret", "no signature"),
+            ("az://in/x.csv%3Fsv=1%26sig%3Dsecret", "no signature"),
+            ("s3://lake/x.parquet?X-Amz-Credential=a&X-Amz-Signature=secret", "no signature"),
+            ("gs://lake/x?X-Goog-Signature=secret", "no signature"),
+            ("file://user:secret@host/x", "expected file:///"),
+            ("file:///x?sig=secret", "expected file:///"),
         ] {
             let error = Address::parse(address).unwrap_err();
             assert!(error.to_string().contains(part), "{address}: {error}");

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures::TryStreamExt;
+use futures::future::ready;
+use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
 use object_store::{
     Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode,
@@ -17,8 +18,8 @@ use object_store::{
 use sha2::{Digest, Sha256};
 
 use super::address::{RemoteAddress, StoreKind};
-pub(crate) use super::io::Until;
 use super::io::stopped;
+pub(crate) use super::io::{Until, with_each};
 use super::object::Tag;
 use super::partitions::shown;
 use super::stores::{client, client_without_retries};
@@ -144,6 +145,18 @@ impl StoredFolder {
             modified: meta.last_modified,
         });
         Ok(all.filter(|object| object.bytes > 0 || object.name.contains('.')).collect())
+    }
+
+    /// Lists the names of the folders in it.
+    ///
+    /// # Errors
+    /// A data error if they cannot be listed.
+    pub(crate) fn folders(&self, until: Until<'_>) -> Result<Vec<String>> {
+        let (store, key) = (Arc::clone(&self.store), self.key_of("")?);
+        let listed = until.wait(async move { store.list_with_delimiter(Some(&key)).await })?;
+        let listed = listed.map_err(|error| self.failed("", &error))?;
+        let names = listed.common_prefixes.iter().filter_map(|key| key.filename().map(str::to_owned));
+        Ok(names.collect())
     }
 
     /// Reads a text with what is needed to replace it; `None` if it is not there.
@@ -317,6 +330,23 @@ impl StoredFolder {
             Ok(Some(sink))
         })?;
         read.map_err(|error| self.failed(name, &error))
+    }
+
+    /// Removes objects, which need not be there; returns how many could not be removed.
+    pub(crate) fn remove_all(&self, names: &[String], until: Until<'_>) -> usize {
+        let Ok(keys) = names.iter().map(|name| self.key_of(name)).collect::<Result<Vec<_>>>() else {
+            return names.len();
+        };
+        let store = Arc::clone(&self.store);
+        let removed = until.wait(async move {
+            let answers = store.delete_stream(futures::stream::iter(keys.into_iter().map(Ok)).boxed());
+            let is_gone = |answer: &object_store::Result<Key>| match answer {
+                Ok(_) => true,
+                Err(error) => is_missing(error),
+            };
+            Ok(answers.filter(|answer| ready(is_gone(answer))).count().await)
+        });
+        names.len() - removed.ok().and_then(std::result::Result::ok).unwrap_or(0).min(names.len())
     }
 
     /// Removes an object, which need not be there.

@@ -11,7 +11,7 @@ const ESCAPED: &str = "\"#%'*/:=?\\{}[]^";
 const LONGEST: usize = 255;
 
 /// Returns whether values of a type have one text, by which every reader finds them.
-pub(crate) fn is_for_folders(data_type: &DataType) -> bool {
+pub(crate) fn can_be_partition_column(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::Boolean | DataType::Date32) || data_type.is_integer()
 }
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -140,10 +141,82 @@ fn received<T: Send + 'static>(
     }
 }
 
+/// The objects that are written or read at the same time, and their size at most: larger ones come one after the other, so
+/// that together they take no more memory than one of these.
+const AT_ONCE: usize = 8;
+const SMALL: u64 = 1 << 20;
+
+/// Does something that waits for a store with each object, of which `bytes` tells the size. After an error no more is begun.
+///
+/// # Errors
+/// One of those that came.
+pub(crate) fn with_each<T: Sync>(
+    objects: &[T],
+    bytes: impl Fn(&T) -> u64,
+    act: impl Fn(&T) -> Result<()> + Sync,
+) -> Result<()> {
+    let (small, large): (Vec<&T>, Vec<&T>) = objects.iter().partition(|object| bytes(object) <= SMALL);
+    let (next, failed) = (Mutex::new(small.into_iter()), Mutex::new(None));
+    let locked = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
+        while locked().is_none() {
+            let object = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            match object.map(&act) {
+                None => break,
+                Some(Ok(())) => {}
+                Some(Err(error)) => drop(locked().get_or_insert(error)),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..AT_ONCE.min(objects.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    locked().take().map_or(Ok(()), Err)?;
+    large.into_iter().try_for_each(act)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+
+    #[test]
+    fn each_object_has_its_turn_once_and_the_small_ones_at_the_same_time() {
+        let (done, now) = (Mutex::new(Vec::new()), Mutex::new((0, 0)));
+        let sizes: Vec<u64> = (0..40).map(|n| if n % 4 == 0 { SMALL + n } else { n }).collect();
+        let act = |bytes: &u64| {
+            let mut counts = now.lock().unwrap();
+            counts.0 += 1;
+            counts.1 = counts.1.max(counts.0);
+            assert!(*bytes <= SMALL || counts.0 == 1, "a large one is alone");
+            drop(counts);
+            thread::sleep(Duration::from_millis(5));
+            now.lock().unwrap().0 -= 1;
+            done.lock().unwrap().push(*bytes);
+            Ok(())
+        };
+        with_each(&sizes, |bytes| *bytes, act).unwrap();
+        let mut all = done.lock().unwrap().clone();
+        all.sort_unstable();
+        let mut expected = sizes.clone();
+        expected.sort_unstable();
+        assert_eq!(all, expected);
+        let most = now.lock().unwrap().1;
+        assert!((2..=AT_ONCE).contains(&most), "{most} at once");
+
+        let begun = Mutex::new(0);
+        let fails = |bytes: &u64| {
+            *begun.lock().unwrap() += 1;
+            if *bytes == 2 { Err(Error::data("two")) } else { Ok(()) }
+        };
+        let error = with_each(&sizes, |bytes| *bytes, fails).unwrap_err();
+        assert_eq!(error.to_string(), "two");
+        assert!(*begun.lock().unwrap() <= 2 + AT_ONCE, "{begun:?}");
+        with_each(&[], |bytes: &u64| *bytes, fails).unwrap();
+    }
 
     #[test]
     fn waits_within_any_runtime_and_until_the_run_is_stopped() {

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::object::Object;
 use super::objects::Objects;
 use super::other_tables::{Checked, FoldersOfMachine};
-use super::partitions::{is_left_by_jobs, shown};
+use super::partitions::{is_left_by_jobs, is_partition_name, shown};
 use super::released::RECORD;
 use crate::engine::Context;
 use crate::error::{Error, ErrorCode, Result, of_file};
@@ -44,8 +44,10 @@ impl Objects for LocalFiles {
     }
 
     fn record(&self) -> Option<String> {
-        let partitions = self.path.ancestors().take_while(|folder| is_partition(folder)).count();
-        let mut folders = self.path.ancestors().take(partitions + 1);
+        // Of a glob, its literal start.
+        let (root, _) = self.paths().ok()?;
+        let partitions = root.ancestors().take_while(|folder| is_partition(folder)).count();
+        let mut folders = root.ancestors().take(partitions + 1);
         folders.find_map(|folder| fs::read_to_string(folder.join(RECORD)).ok())
     }
 
@@ -95,7 +97,7 @@ impl LocalFiles {
         let mut known: HashMap<PathBuf, PathBuf> = HashMap::new();
         let mut is_twice = false;
         let folders = |path: &Path| {
-            let is_partition = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains('=');
+            let is_partition = |part: &Component<'_>| is_partition_name(&part.as_os_str().to_string_lossy());
             let folders = path.parent().unwrap_or(Path::new("")).components().filter(is_partition);
             folders.collect::<PathBuf>()
         };
@@ -153,7 +155,7 @@ pub(super) fn has_wildcard(text: &str) -> bool {
 
 /// Returns whether a folder is a partition by its name (`name=value`).
 pub fn is_partition(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
+    folder.file_name().is_some_and(|name| is_partition_name(&name.to_string_lossy()))
 }
 
 /// Returns whether folders and globs skip a name.

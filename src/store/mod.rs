@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::progress::CancelToken;
 
 pub use address::{Address, RemoteAddress, local_path};
-pub(crate) use folder_names::{check_column, folder_name, is_for_folders};
+pub(crate) use folder_names::{can_be_partition_column, check_column, folder_name};
 pub(crate) use local::files_below;
 pub use local::{is_hidden, is_partition};
 pub use object::Object;

@@ -313,6 +313,11 @@ fn is_date(text: &str) -> bool {
     days.get(month).is_some_and(|last| (1..=*last).contains(&day))
 }
 
+/// Returns whether a folder of this name is a partition folder.
+pub(super) fn is_partition_name(name: &str) -> bool {
+    name.contains('=')
+}
+
 /// Returns whether a segment of a path is what jobs leave beside the data: a file or folder that Hive and Spark hide,
 /// or Hadoop's marker of a folder. A folder such as `_col=1` is a partition.
 pub(crate) fn is_left_by_jobs(segment: &str) -> bool {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow::datatypes::DataType;
 use serde::Deserialize;
 
-use super::folder_names::is_for_folders;
+use super::folder_names::can_be_partition_column;
 use super::partitions::{PartitionColumns, PartitionType};
 
 /// The name of the record of a release.
@@ -53,7 +53,7 @@ pub(super) fn listed_by(record: &str) -> Option<BTreeSet<String>> {
 impl PartitionColumns {
     /// Takes the types of a release from its record, if it says them.
     pub(crate) fn of_record(mut self, record: &str) -> Self {
-        let recorded = types_of_folders(record);
+        let recorded = types_of_partition_columns(record);
         for (name, data_type) in self.names.iter().zip(&mut self.types) {
             if let Some(recorded) = recorded.get(name) {
                 *data_type = PartitionType::Recorded(recorded.clone());
@@ -73,13 +73,14 @@ impl PartitionColumns {
 }
 
 /// Returns the types of the columns that folders of a release hold, as its record says them.
-fn types_of_folders(record: &str) -> BTreeMap<String, DataType> {
+fn types_of_partition_columns(record: &str) -> BTreeMap<String, DataType> {
     let record: Option<Record> = serde_json::from_str(record).ok();
     let tables = record.into_iter().flat_map(|record| record.tables);
     let columns = tables.flat_map(|Table { partition_by, columns, .. }| {
         columns.into_iter().filter(move |column| partition_by.contains(&column.name))
     });
-    let typed = |Column { name, data_type }| Some((name, data_type.parse().ok().filter(is_for_folders)?));
+    let typed =
+        |Column { name, data_type }| Some((name, data_type.parse().ok().filter(can_be_partition_column)?));
     columns.filter_map(typed).collect()
 }
 

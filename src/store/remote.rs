@@ -17,7 +17,7 @@ use super::local::has_wildcard;
 use super::object::{Object, Pin, Tag};
 use super::objects::Objects;
 use super::other_tables::Checked;
-use super::partitions::{is_left_by_jobs, markers, shown};
+use super::partitions::{is_left_by_jobs, is_partition_name, markers, shown};
 use super::released::{RECORD, is_of_run, listed_by};
 use super::stores::client;
 use super::words::{is_denied, is_missing, of_store};
@@ -57,7 +57,8 @@ impl Objects for StoredObjects {
             Error::data(why).coded(ErrorCode::NotFound)
         };
         if address.kind == StoreKind::Http {
-            return Err(nothing().and("; of a web server each file is named, because it lists none"));
+            let nothing = || nothing().and("; of a web server each file is named, because it lists none");
+            return Err(denied.unwrap_or_else(nothing));
         }
         // A folder that has such a name is no pattern.
         let is_folder =
@@ -153,8 +154,7 @@ impl StoredObjects {
             match if is_web { unless_silent(head).await } else { head.await } {
                 Err(error) if !is_missing(&error) && !is_web => {
                     // A failed HEAD gives no reason, a failed GET does.
-                    let byte = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
-                    store.get_opts(&key, byte).await.map(|answer| answer.meta)
+                    store.get_opts(&key, of_one_byte()).await.map(|answer| answer.meta)
                 }
                 found => found,
             }
@@ -168,6 +168,16 @@ impl StoredObjects {
             Err(error) if is_denied(&error) => Ok(Named::Denied(of_store(&error, address))),
             Err(error) => Err(of_store(&error, address)),
         }
+    }
+
+    /// Reads a byte, because the answer to a failed HEAD gives no reason, such as that there is no bucket.
+    fn first_byte(&self, stop: &CancelToken) -> Result<Result<()>> {
+        if self.address.key().is_empty() {
+            return Ok(Ok(()));
+        }
+        let (store, key) = (Arc::clone(&self.store), key_of(&self.address)?);
+        let read = wait(stop, async move { store.get_opts(&key, of_one_byte()).await.map(drop) })?;
+        Ok(read.map_err(|error| of_store(&error, &self.address)))
     }
 
     /// Lists objects in a folder and the folders in it.
@@ -210,6 +220,7 @@ impl StoredObjects {
                 };
                 let names = listed_by(&text.text).ok_or_else(|| {
                     let why = "is damaged, so it is not known which objects belong to the release";
+                    let record = shown(&record.to_string());
                     Error::data(format!("the record {record} {why}")).coded(ErrorCode::DamagedFile)
                 })?;
                 let keys = names.iter().map(|name| release.join(name)).filter(|object| object.is_in(&folder));
@@ -234,7 +245,7 @@ impl StoredObjects {
                 return Ok(listed);
             }
         }
-        let record = missing.unwrap_or(folder);
+        let record = shown(&missing.unwrap_or(folder).to_string());
         Err(Error::data(format!("objects that {record} lists are missing; `kanon verify` says more")))
     }
 
@@ -354,7 +365,7 @@ impl RemoteAddress {
             if above.holds(RECORD)? {
                 return Ok(Some(above));
             }
-            if !above.key().rsplit('/').next().is_some_and(|name| name.contains('=')) {
+            if !above.key().rsplit('/').next().is_some_and(is_partition_name) {
                 return Ok(None);
             }
         }
@@ -400,6 +411,10 @@ impl RemoteAddress {
             }
         }
     }
+}
+
+fn of_one_byte() -> GetOptions {
+    GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() }
 }
 
 fn has_extension(key: &str) -> bool {
@@ -469,7 +484,7 @@ pub(super) fn copied(address: &RemoteAddress, stop: &CancelToken) -> Result<Obje
     let missing = || Error::data("no such object").coded(ErrorCode::NotFound);
     let object = match objects.named(stop)? {
         Named::Object(object) => object,
-        Named::Nothing => return Err(missing()),
+        Named::Nothing => return Err(objects.first_byte(stop)?.err().unwrap_or_else(missing)),
         Named::Denied(error) => return Err(error),
     };
     objects.readable(vec![object], false, stop)?.pop().ok_or_else(missing)

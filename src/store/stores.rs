@@ -15,7 +15,7 @@ use object_store::{ClientConfigKey, ObjectStore, RetryConfig};
 
 use super::address::{RemoteAddress, StoreKind};
 use super::io::runtime;
-use super::words::of_store;
+use super::words::{is_without_credentials, of_store};
 use crate::error::{Error, ErrorCode, Result};
 use crate::progress::CancelToken;
 
@@ -86,7 +86,7 @@ pub(super) fn is_registered(scheme: &str, rest: &str) -> bool {
 /// Returns the client of an address.
 ///
 /// # Errors
-/// A data error if an option or a variable of the environment has a value that cannot be used.
+/// A policy error if an option or a variable of the environment has a value that cannot be used.
 pub(super) fn client(address: &RemoteAddress) -> Result<Arc<dyn ObjectStore>> {
     client_that(address, true)
 }
@@ -112,26 +112,42 @@ fn client_that(address: &RemoteAddress, retries: bool) -> Result<Arc<dyn ObjectS
     })
 }
 
+/// Returns the variables of the environment that clients read, with their names in small letters, by their names.
+fn variables() -> BTreeMap<String, String> {
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        Some((name.to_str()?.to_ascii_lowercase(), value.to_string_lossy().into_owned()))
+    });
+    let is_of_store =
+        |name: &str| ["aws_", "azure_", "azurite_", "google_"].iter().any(|start| name.starts_with(start));
+    variables.filter(|(name, _)| is_of_store(name)).collect()
+}
+
 /// Returns what options and the environment say of where stores are: equal addresses may lead to different ones.
 pub(crate) fn endpoints() -> String {
-    const NAMES: [&str; 5] = [
-        "AWS_ENDPOINT",
-        "AWS_ENDPOINT_URL",
-        "AZURE_STORAGE_ACCOUNT_NAME",
-        "AZURE_STORAGE_ENDPOINT",
-        "AZURE_ENDPOINT",
+    const KEYS: [&str; 11] = [
+        "endpoint",
+        "endpoint_url",
+        "aws_endpoint",
+        "aws_endpoint_url",
+        "aws_endpoint_url_s3",
+        "azure_storage_account_name",
+        "azure_storage_endpoint",
+        "azure_endpoint",
+        "azure_storage_use_emulator",
+        "azurite_blob_storage_url",
+        "google_base_url",
     ];
     let options = with_stores(|stores| stores.options.clone()).into_iter();
-    let options = options.filter(|(key, _)| key.contains("endpoint") || key.contains("account_name"));
-    let variables = NAMES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
-    options.chain(variables).map(|(key, value)| format!("{key}={value} ")).collect()
+    let all = options.map(|(key, value)| (key.to_ascii_lowercase(), value)).chain(variables());
+    let all = all.filter(|(key, _)| KEYS.contains(&key.as_str()));
+    all.map(|(key, value)| format!("{key}={value} ")).collect()
 }
 
 /// Lets the engine write to the store of an address in a session.
 ///
 /// # Errors
-/// A policy error for an address that is only read, or whose key the engine would read as another one; a data error if an
-/// option or a variable of the environment has a value that cannot be used.
+/// A policy error for an address that is only read, or whose key the engine would read as another one, or if an option or a
+/// variable of the environment has a value that cannot be used.
 pub fn open_for_engine(session: &SessionContext, address: &RemoteAddress) -> Result<()> {
     let refused = |why: &str| Err(Error::policy(why).coded(ErrorCode::Address));
     if address.kind == StoreKind::Http {
@@ -145,6 +161,26 @@ pub fn open_for_engine(session: &SessionContext, address: &RemoteAddress) -> Res
     let url = url::Url::parse(&format!("{}/", address.root)).map_err(|_| Error::internal("store: no URL"))?;
     session.register_object_store(&url, client(address)?);
     Ok(())
+}
+
+/// Returns the error of a client that cannot be made of its settings: it names them, and shows no values.
+fn bad_settings(address: &RemoteAddress, options: &[(String, String)], error: &object_store::Error) -> Error {
+    let is_read = |name: &String| match address.kind {
+        StoreKind::S3 => name.parse::<AmazonS3ConfigKey>().is_ok(),
+        StoreKind::Azure => name.parse::<AzureConfigKey>().is_ok(),
+        StoreKind::Google => name.parse::<GoogleConfigKey>().is_ok(),
+        StoreKind::Http | StoreKind::Registered => false,
+    };
+    let variables = variables().into_keys().filter(&is_read).map(|name| name.to_ascii_uppercase());
+    let options =
+        options.iter().map(|(key, _)| key).filter(|key| is_read(key)).map(|key| format!("--option {key}"));
+    let named: Vec<String> = variables.chain(options).collect();
+    if named.is_empty() || is_without_credentials(error) {
+        return of_store(error, address).at(address);
+    }
+    let why = "a setting of the store cannot be read, or needs another one beside it (a switch such as allow_http is `true` or \
+               `false`, a time such as timeout `30 seconds`); of these";
+    Error::policy(format!("{why}: {}", named.join(", "))).at(address)
 }
 
 /// How often, and how long at most, a request is repeated.
@@ -165,7 +201,7 @@ fn check_values(values: &[(&str, Option<String>)]) -> Result<()> {
         }
         let is_address =
             || url::Url::parse(value).is_ok_and(|url| url.has_host() && url.scheme().starts_with("http"));
-        if name.ends_with("ENDPOINT") && !is_address() {
+        if name.contains("ENDPOINT") && !is_address() {
             return refused(
                 name,
                 "expected an address such as https://storage.example.org or http://127.0.0.1:9000",
@@ -190,7 +226,7 @@ fn made(
     options: &[(String, String)],
     retry: RetryConfig,
 ) -> Result<Arc<dyn ObjectStore>> {
-    let refused = |error: object_store::Error| of_store(&error, address).at(address);
+    let refused = |error: object_store::Error| bad_settings(address, options, &error);
     let url = format!("{}/", address.root);
     let bucket = address.root.split_once("://").map_or("", |(_, host)| host);
     // A connection belongs to the runtime that opened it, and those of callers, such as the engine's, come and go.
@@ -202,6 +238,7 @@ fn made(
             let value = |key| builder.get_config_value(&key);
             check_values(&[
                 ("AWS_ENDPOINT", value(AmazonS3ConfigKey::Endpoint)),
+                ("AWS_ENDPOINT_URL_S3", value(AmazonS3ConfigKey::S3Endpoint)),
                 ("AWS_REGION", value(AmazonS3ConfigKey::Region)),
                 ("AWS_ACCESS_KEY_ID", value(AmazonS3ConfigKey::AccessKeyId)),
                 ("AWS_SECRET_ACCESS_KEY", value(AmazonS3ConfigKey::SecretAccessKey)),
@@ -248,6 +285,7 @@ fn made(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Address;
 
     #[test]
     fn an_option_that_no_store_has_is_refused_without_its_value() {
@@ -260,5 +298,24 @@ mod tests {
             set_options(of(key)).unwrap();
         }
         set_options(Vec::new()).unwrap();
+    }
+
+    #[test]
+    fn settings_that_cannot_be_read_are_named_without_their_values() {
+        let Address::Remote(address) = Address::parse("s3://lake/in").unwrap() else { unreachable!() };
+        let options =
+            ["aws_region", "timeout", "allow_http"].map(|key| (key.to_owned(), "secret".to_owned()));
+        made(&address, &options[..1], retry()).unwrap();
+        for bad in [1, 2] {
+            let options = [options[0].clone(), options[bad].clone()];
+            let error = made(&address, &options, retry()).unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains(&format!("--option aws_region, --option {}", options[1].0)), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+            assert_eq!(error.kind().exit_code(), 2);
+        }
+        let options = [("aws_endpoint".to_owned(), "127.0.0.1:9".to_owned())];
+        let said = made(&address, &options, retry()).unwrap_err().to_string();
+        assert!(said.contains("expected an address such as https://"), "{said}");
     }
 }

@@ -141,6 +141,9 @@ pub(super) fn of_store(error: &StoreError, at: &RemoteAddress) -> Error {
         Cause::Expired => format!("the credentials have expired; renew {variables}"),
         Cause::Clock => "the clock of this machine differs from the store's; set it".to_owned(),
         Cause::Region => "the bucket lies in another region; set AWS_REGION to its region".to_owned(),
+        Cause::Wrong | Cause::Denied if at.kind == StoreKind::Http => {
+            "the web server shows it to nobody without a login; download the file and give its path".to_owned()
+        }
         Cause::Wrong => format!("the store refuses the credentials; check {variables}"),
         Cause::NoCredentials => {
             format!("no credentials were found; set {variables}; profiles and files of other tools are not read")
@@ -188,6 +191,11 @@ pub(super) fn is_refused(error: &StoreError) -> bool {
             })
         }
     }
+}
+
+/// Returns whether there are no credentials.
+pub(super) fn is_without_credentials(error: &StoreError) -> bool {
+    Cause::of(error) == Cause::NoCredentials
 }
 
 /// Returns whether the credentials may not do it.

@@ -348,6 +348,77 @@ fn places_that_cannot_be_written() {
     assert!(!place.path("new").exists());
 }
 
+/// Names of folders hold cells; nothing that is said names them.
+#[test]
+fn folders_that_are_named_by_cells() {
+    let by = "partition_by = [\"diagnosis\"]";
+    let place = scene();
+    place.write("p.toml", format!("{POLICY}\n[output]\n{by}"));
+    // The record lists the files, whose names are as public as the rows.
+    for line in ["release in.parquet --policy p.toml --to out --overwrite", "explain out"] {
+        for (form, variables) in WAYS {
+            let ran = place.run_with(&format!("{line} {form}"), variables).exit(0);
+            let is_of_file = |line: &&str| !line.trim_start().starts_with("\"name\": \"diagnosis=");
+            let said: String = ran.out.lines().filter(is_of_file).collect();
+            clean(line, said.as_bytes());
+            clean(line, ran.err.as_bytes());
+        }
+    }
+    let mut good = place.tree();
+    good.retain(|name, _| name.starts_with("out/") && place.path(name).is_file());
+    assert_eq!(good.len(), ROWS as usize + 1);
+    let first = "out/diagnosis=000-Canary-diagnosis/part-00000.parquet";
+    for line in ["verify out", "verify out --input in.parquet", "risk out"] {
+        run_clean(&place, line, 0);
+    }
+    run_clean(&place, "check out --quasi zip,diagnosis --k 1", 0);
+    run_clean(&place, "link in.parquet out --individual name", 0);
+    run_clean(&place, "release in.parquet --policy p.toml --set k=4 --to out", 2);
+
+    // Files and folders that were changed; they are input as well.
+    let says_nothing = |line: &str, codes: &[i32]| {
+        for (form, variables) in WAYS {
+            let ran = place.run_with(&format!("{line} {form}"), variables);
+            assert!(codes.contains(&ran.code), "{line}: {ran:?}");
+            clean(line, ran.out.as_bytes());
+            clean(line, ran.err.as_bytes());
+        }
+    };
+    let other = &good["out/diagnosis=001-Canary-diagnosis/part-00001.parquet"];
+    let renamed = |to: &str| {
+        let to = place.path("out").join(to);
+        fs::rename(place.path("out/diagnosis=000-Canary-diagnosis"), to).unwrap();
+    };
+    let changes: [&dyn Fn(); 8] = [
+        &|| fs::remove_file(place.path(first)).unwrap(),
+        &|| place.write(first, "Canary"),
+        &|| place.write(first, other),
+        &|| place.write("out/diagnosis=000-Canary-diagnosis/extra.parquet", "Canary"),
+        &|| place.write("out/town=Canary/part-00000.parquet", &good[first]),
+        &|| renamed("diagnosis=Canary%"),
+        &|| renamed("diagnosis=999-Canary"),
+        &|| renamed("Diagnosis=999-Canary"),
+    ];
+    for change in changes {
+        change();
+        says_nothing("verify out", &[1]);
+        says_nothing("verify out --input in.parquet", &[1]);
+        says_nothing("check out --quasi zip,diagnosis --k 1", &[0, 3]);
+        says_nothing("init out", &[0, 3]);
+        fs::remove_dir_all(place.path("out")).unwrap();
+        good.iter().for_each(|(name, bytes)| place.write(name, bytes));
+    }
+
+    // Values that cannot name folders.
+    let before = place.tree();
+    for to in ["Canary\t", &"Canary".repeat(50)] {
+        csv_with(&place, "003-Canary-diagnosis", to.as_bytes());
+        run_clean(&place, "release bad.csv --policy p.toml --to new", 3).says("output.partition_by");
+        fs::remove_file(place.path("bad.csv")).unwrap();
+        assert!(before == place.tree(), "something is left");
+    }
+}
+
 /// Values at the ends of their types.
 #[test]
 fn values_that_no_level_takes() {

@@ -16,7 +16,7 @@ use datafusion_kanon::internals::release::publish::record::{FileRecord, RECORD};
 
 use crate::releases::{Lab, OUT, PART, POLICY, Ran, Random, people, record, seal};
 
-const KILLS: usize = 50;
+const KILLS: usize = 60;
 /// What a run makes beside OUT while it runs.
 const WORK: &str = ".out.kanon-work";
 /// The signals of `kill -9`, and of the system to whoever writes a file that becomes too large.
@@ -355,6 +355,46 @@ fn killed_at_any_moment() {
         }
     }
     succeeds(&lab);
+}
+
+/// Kills while the rows of partition folders are written, and after that. An old release has other folders.
+#[test]
+fn killed_among_partition_folders() {
+    let lab = lab_of(40, &format!("{POLICY}\n[output]\npartition_by = [\"sex\", \"diagnosis\"]"));
+    let old = fs::read_to_string(lab.path("old.toml")).unwrap().replace("\"sex\", ", "");
+    fs::write(lab.path("old.toml"), old).unwrap();
+    lab.release("old.toml", OUT).exit(0, "");
+    let old = lab.files();
+    lab.run(&RELEASE).exit(0, "");
+    let new = record(&lab).tables[0].files.clone();
+    restore(&lab, &old);
+
+    let (staged, mut random, mut met) = (lab.path(WORK).join("release"), Random(51), BTreeSet::new());
+    for kill in 0..2 * new.len() {
+        let mut run = lab.command(&RELEASE).spawn().unwrap();
+        let file = &new[kill % new.len()].name;
+        if wait_for(&mut run, || staged.join(file).exists()) {
+            poll(&mut run, random.below(1 << 10));
+        }
+        run.kill().unwrap();
+        let ended = run.wait().unwrap().code();
+        assert!(matches!(ended, None | Some(0)), "kill {kill}: {ended:?}");
+        is_private(&lab);
+        // What a killed run left stays for the next one.
+        let written = new.iter().filter(|file| staged.join(&file.name).exists()).count();
+        match state(&lab, kill % 4 == 0) {
+            Some(3.0) => drop(met.insert(written)),
+            found => {
+                assert_eq!(found, Some(5.0), "kill {kill}");
+                restore(&lab, &old);
+            }
+        }
+    }
+    assert!(met.iter().any(|written| (1..new.len()).contains(written)), "only {met:?} files were written");
+    lab.run(&RELEASE).exit(0, "k_anonymity 5 required");
+    assert!(!lab.path(WORK).exists());
+    assert_eq!(record(&lab).tables[0].files, new);
+    assert_eq!(state(&lab, true), Some(5.0));
 }
 
 #[test]

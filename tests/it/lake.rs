@@ -301,6 +301,9 @@ fn errors_of_stores_are_told_in_words() {
     refused("AWS_ENDPOINT", "127.0.0.1:9000", "expected an address such as");
     refused("AWS_REGION", "eu-central-1\r", "a line break");
     refused("AWS_SESSION_TOKEN", "to ken", "a blank");
+    refused("AWS_ALLOW_HTTP", "test-secret", "a switch such as allow_http is `true` or `false`");
+    refused("AWS_TIMEOUT", "", "a time such as timeout `30 seconds`");
+    refused("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "expected an address such as");
     let down = [("AWS_ENDPOINT", "http://127.0.0.1:1")];
     release("s3://lake/in", &down).exit(3).says("the store cannot be reached").says("s3://lake/in");
     release("s3://lake/in", &[("AWS_ALLOW_HTTP", "false")])
@@ -382,6 +385,25 @@ fn a_policy_and_its_files_may_lie_in_a_store() {
     lake.run("check in.parquet --policy s3://lake/policies/x.toml")
         .exit(3)
         .says("policy s3://lake/policies/x.toml: no such object");
+    lake.run("check in.parquet --policy s3://laek/p.toml")
+        .exit(3)
+        .says("policy s3://laek/p.toml: there is no such bucket");
+    // A population, beside the policy or at an address.
+    let k_map = "[[require]]\n    model = \"k_map\"\n    k = 3\n    [columns]";
+    let of = |population: &str| {
+        let policy = POLICY.replace("k = 3\n", "").replace("[columns]", k_map);
+        format!("population = \"{population}\"\n{policy}")
+    };
+    lake.server.put("lake", "policies/all.parquet", fs::read(place.path("in.parquet")).unwrap());
+    lake.server.put("lake", "policies/of.toml", of("all.parquet"));
+    place.write("of.toml", of("in.parquet"));
+    place.write("of_far.toml", of("s3://lake/in"));
+    let search =
+        |policy: &str| lake.run(&format!("search in.parquet --policy {policy} --format json")).exit(0);
+    let expected = search("of.toml").out;
+    for policy in ["s3://lake/policies/of.toml", "of_far.toml"] {
+        assert_eq!(search(policy).out, expected, "{policy}");
+    }
     lake.server.remove("lake", "policies/levels/age.csv");
     check("far.toml").exit(3).says("hierarchy file s3://lake/policies/levels/age.csv: no such object");
     lake.run("release s3://lake/in --policy p.toml --to s3://lake/out")
@@ -401,6 +423,26 @@ fn a_web_server_is_read() {
     check(&folder).exit(3).says("of a web server each file is named");
     check(&format!("{address}?sig=test-secret")).exit(2).says("a query may hold a signature");
     check(&format!("{}/public/x.parquet", lake.server.endpoint())).exit(3).says("no such object");
+    check(&format!("{}/lake/x.parquet", lake.server.endpoint())).exit(3).says("without a login");
+    for line in [
+        "risk IN --policy p.toml",
+        "search IN --policy p.toml",
+        "link IN IN --individual zip --on age,cost",
+        "hierarchy IN age --by 'range = [10, 20]'",
+        "sql -c 'SELECT count(*) AS n FROM \"IN\"'",
+    ] {
+        let of = |input: &str| lake.run(&line.replace("IN", input));
+        let (far, near) = (of(&address), of("in.parquet"));
+        assert_eq!(far.code, near.code, "{line}: {far:?}");
+        // The address is shown without its escapes.
+        let shown = address.replace("%20", " ");
+        assert_eq!(
+            far.out.replace(&shown, "IN").replace(&address, "IN"),
+            near.out.replace("in.parquet", "IN")
+        );
+    }
+    lake.run(&format!("release {address} --policy p.toml --to of_web")).exit(0);
+    lake.run(&format!("verify of_web --input {address}")).exit(0);
 }
 
 #[test]

@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Child;
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::lake::Lake;
-use crate::s3_server::Fault;
+use crate::s3_server::{Fault, Request};
 
 const RELEASE: &str = "release in.parquet --policy p.toml --to s3://lake/safe --private p.json";
 
@@ -255,6 +257,27 @@ fn a_release_replaces_another_one_only_if_it_may() {
     assert_eq!(of_private, ["private/fourth.private.json"]);
 }
 
+/// Other releases of the same columns beside it, also where their folders are those of years.
+#[test]
+fn a_second_extract_in_a_store_is_said() {
+    let lake = Lake::new();
+    let release = |to: &str, more: &str| {
+        let line = format!("release in.parquet --policy p.toml --to s3://lake/{to} --private {more}");
+        lake.run(&line).exit(0).err
+    };
+    assert_eq!(release("safe", "safe.json"), "");
+    assert_eq!(release("safe", "safe.json --overwrite --set k=4"), "", "it is compared with itself");
+    assert_eq!(release("years/2024/year=2024/month=01", "01.json"), "");
+    for (to, private, other) in [
+        ("other", "other.json", "s3://lake/safe "),
+        ("years/2024/year=2024/month=02", "02.json", "s3://lake/years/2024/year=.../month=... "),
+        ("years/2024/year=2025/month=01", "03.json", "s3://lake/years/2024/year=.../month=... "),
+    ] {
+        let said = release(to, private);
+        assert!(said.contains(&format!("{other}is of the same columns")), "{to}: {said}");
+    }
+}
+
 /// A release of two tables, each in a folder.
 #[test]
 fn groups_are_released_to_a_store() {
@@ -353,6 +376,8 @@ fn copy_writes_to_a_store_but_into_no_release() {
         lake.place.write("x.sql", text);
         lake.run("sql --file x.sql --format json")
     };
+    let signed = sql("COPY (SELECT 1) TO 's3://lake/x.parquet?X-Amz-Signature=test-secret'");
+    signed.exit(2).says("no signature in the address");
     for to in ["s3://lake/copy/a.parquet", "s3://lake/copy b/c.csv", "s3://lake/copies/"] {
         sql(&format!(
             "COPY (SELECT age, zip FROM 'in.parquet') TO '{to}'{}",
@@ -379,6 +404,98 @@ fn copy_writes_to_a_store_but_into_no_release() {
         assert_eq!(lake.server.keys("lake"), before, "{to}");
     }
     sql("COPY (SELECT age FROM 'in.parquet') TO 's3://nowhere/x.csv'").exit(3).says("no such bucket");
+}
+
+/// Kills a run while the store works on its first request of this kind. What is asked is still done.
+fn kill_at(lake: &Lake, line: &str, is_there: impl Fn(&Request) -> bool) {
+    // The requests of a run are those of any other one.
+    let twin = Lake::new();
+    for key in lake.server.keys("lake") {
+        twin.server.put("lake", &key, lake.server.get("lake", &key).unwrap());
+    }
+    for (name, bytes) in lake.place.tree().into_iter().filter(|(name, _)| name.ends_with(".json")) {
+        twin.place.write(&name, bytes);
+    }
+    twin.run(line).exit(0);
+    let nth = twin.server.requests().iter().position(is_there).unwrap();
+    let (arrives, arrived) = channel();
+    lake.server.before(
+        nth,
+        Box::new(move |_| {
+            arrives.send(()).unwrap();
+            thread::sleep(Duration::from_secs(1));
+        }),
+    );
+    let mut run = lake.start(line, &[]);
+    arrived.recv_timeout(Duration::from_secs(60)).unwrap();
+    run.kill().unwrap();
+    assert_eq!(run.wait().unwrap().code(), None, "the run ended before it was killed");
+}
+
+/// The number of files that are pending private records, in a folder and in the store.
+fn pending(lake: &Lake) -> usize {
+    let names = fs::read_dir(lake.place.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.chain(lake.server.keys("lake")).filter(|name| name.contains(".json.pending")).count()
+}
+
+/// What a killed run left, a private record that is pending among it, is removed by the next run that publishes, also if runs
+/// that fail come between.
+#[test]
+fn what_a_killed_run_left_is_not_forgotten_by_runs_that_fail() {
+    for private in ["p.json", "s3://lake/private/p.json"] {
+        let lake = Lake::new();
+        lake.run("release in.parquet --policy p.toml --to s3://lake/other --private other.json").exit(0);
+        let release = RELEASE.replace("p.json", private);
+        kill_at(&lake, &release, |request| request.method == "PUT" && request.path.starts_with("safe/part"));
+        assert!(record(&lake).is_none());
+        assert_eq!((pending(&lake), objects(&lake).len()), (1, 1), "{private}");
+        lake.run(&RELEASE.replace("p.json", "other.json")).exit(2).says("belongs to another release");
+        lake.run(&format!("{release} --set k=1000").replace("p.json", "q.json")).exit(1);
+        assert_eq!(pending(&lake), 1);
+        lake.run(&release.replace("p.json", "q.json")).exit(0);
+        assert_eq!((pending(&lake), objects(&lake).len()), (0, 1), "{private}: raw facts remain");
+        assert_eq!(fs::read_dir(lake.place.path("tmp")).unwrap().count(), 0);
+    }
+}
+
+/// A run was killed when its release was there, and that which it replaced was, too.
+#[test]
+fn the_next_run_removes_the_objects_that_a_killed_one_replaced() {
+    let lake = Lake::new();
+    lake.run(RELEASE).exit(0);
+    let first = objects(&lake);
+    kill_at(&lake, &format!("{RELEASE} --overwrite --set k=4"), |request| {
+        request.path == "safe/_kanon.json" && request.method == "PUT"
+    });
+    let second = record(&lake).unwrap()["digest"].clone();
+    assert_eq!(objects(&lake).len(), 2, "{first:?}");
+    lake.run(&format!("{RELEASE} --overwrite --set k=5")).exit(0);
+    assert_ne!(record(&lake).unwrap()["digest"], second);
+    assert_eq!(objects(&lake).len(), 1);
+    assert!(is_whole_or_not_there(&lake));
+    assert_eq!((pending(&lake), fs::read_dir(lake.place.path("tmp")).unwrap().count()), (0, 0));
+}
+
+/// Credentials that expire while a release is published.
+#[test]
+fn credentials_that_expire_in_mid_run_publish_nothing() {
+    let counted = Lake::new();
+    counted.run(RELEASE).exit(0);
+    let requests = counted.server.requests();
+    let put = requests.iter().position(|request| request.method == "PUT").unwrap();
+    let is_of_record = |path: &str| path == "safe/_kanon.json";
+    let last =
+        requests.iter().position(|request| request.method == "PUT" && is_of_record(&request.path)).unwrap();
+    assert!(put < last);
+    for after in put..=last {
+        let lake = Lake::new();
+        lake.server.expire_credentials_after(after);
+        let ran =
+            lake.run(RELEASE).exit(3).says("the credentials have expired").says("nothing was published");
+        assert!(record(&lake).is_none(), "after {after}: {ran:?}");
+        assert!(!lake.place.path("p.json").exists());
+    }
 }
 
 /// Each request of a small release fails in each way, for a first release and for one that replaces it.

@@ -74,6 +74,54 @@ fn written(place: &Place, end: &str) -> (String, String) {
     (format!("in-{end}"), format!("flat.{}", if end == "utf16" { "csv" } else { end }))
 }
 
+/// The same release as of a flat table, or the same refusal, whatever the role.
+#[test]
+fn a_partition_column_has_any_role() {
+    let place = Place::new();
+    let (folders, flat) = written(&place, "csv");
+    let mut released = 0;
+    for (column, role, more) in [
+        ("city", "sensitive", ", allow_unique = true"),
+        ("city", "insensitive", ""),
+        ("city", "identifier", ""),
+        ("city", "text", ""),
+        ("city", "individual", ""),
+        ("year", "individual", ""),
+        ("year", "sensitive", ""),
+        ("year", "insensitive", ""),
+        ("year", "preference", ""),
+    ] {
+        let mut policy: String = POLICY
+            .lines()
+            .filter(|line| !line.trim_start().starts_with(&format!("{column} ")))
+            .fold(String::new(), |all, line| all + line + "\n");
+        policy += &format!("{column} = {{ role = \"{role}\"{more} }}\n");
+        policy = policy.replace("[\"disease\"]", &format!("[\"disease\", \"{column}\"]"));
+        if role != "sensitive" {
+            policy = policy.replace(&format!(", \"{column}\"]"), "]");
+        }
+        if role == "individual" {
+            policy = policy.replace("rows_are_individuals = true", "").replace("k = 3", "k = 2");
+        }
+        place.write("p.toml", policy);
+        let released_of = |input: &str, out: &str| {
+            let ran = place.run(&format!("release {input} --policy p.toml --to {out} --overwrite"));
+            let said = (ran.out + &ran.err).replace(input, "IN").replace(out, "OUT");
+            (ran.code, said)
+        };
+        let (one, other) = (released_of(&folders, "of_folders"), released_of(&flat, "of_one"));
+        assert_eq!(one.0, other.0, "{column} {role}: {one:?} {other:?}");
+        if one.0 == 0 {
+            released += 1;
+            assert_eq!(place.files("of_folders"), place.files("of_one"), "{column} {role}");
+            place.run(&format!("verify of_folders --input {folders}")).exit(0);
+        } else {
+            assert_eq!(one.1, other.1, "{column} {role}");
+        }
+    }
+    assert!(released >= 7, "only {released} were released");
+}
+
 #[test]
 fn a_column_of_folders_is_a_column_like_others() {
     for end in ["parquet", "csv", "utf16", "jsonl", "arrow"] {

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Publishes releases to SeaweedFS (S3) and Azurite (Azure): they are those of this machine; of runs at one time one publishes;
-# a killed run leaves a whole release or none, and the next one cleans up. 7 minutes. If a check fails, its data stay in FOLDER.
+# a killed run leaves a whole release or none, here too, and the next one cleans up. 13 minutes. If a check fails, its data stay
+# in FOLDER.
 #
-#   bash tests/lake/publishing.sh KANON FOLDER [s3] [az]      KANON is the program; servers and data lie in FOLDER
+#   bash tests/lake/publishing.sh KANON FOLDER [here] [s3] [az]      KANON is the program; servers and data lie in FOLDER
 set -euo pipefail
 kanon=$(realpath "$1")
 mkdir -p "$2"
 folder=$(realpath "$2")
 stores=("${@:3}")
-if [ ${#stores[@]} -eq 0 ]; then stores=(s3 az); fi
+if [ ${#stores[@]} -eq 0 ]; then stores=(here s3 az); fi
 repository=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 source "$repository/tests/lake/servers.sh"
 
@@ -50,13 +51,15 @@ holds_only() {
     is "names in $1" "${names//$'\n'/ }" "${2:-}"
 }
 
-# choose s3|az: the store of what follows.
+# choose here|s3|az: the store of what follows, and where its folders lie.
 choose() {
     scheme=$1
+    lake=$scheme://lake
     case $scheme in
+    here) lake=$work/here ;;
     s3) kind=s3 list='list-type=2' tag=Key ;;
     az) kind=azure list='restype=container&comp=list' tag=Name ;;
-    *) fail "there is no store $scheme: s3, az" ;;
+    *) fail "there is no store $scheme: here, s3, az" ;;
     esac
     began=$SECONDS
 }
@@ -70,7 +73,20 @@ listing() { ask GET "/lake?$list&prefix=$1/" | tail -n +2; }
 keys() { listing "$1" | sed 's/></>\n</g' | sed -n "s|^<$tag>\(.*\)</$tag>\$|\1|p"; }
 
 # fetch KEY FILE
-fetch() { ask GET "/lake/$1" | tail -n +2 >"$2"; }
+fetch() {
+    case $scheme in
+    here) cp "$lake/$1" "$2" ;;
+    *) ask GET "/lake/$1" | tail -n +2 >"$2" ;;
+    esac
+}
+
+# status KEY: prints 200 or 404, as a store does.
+status() {
+    case $scheme in
+    here) if [ -e "$lake/$1" ]; then printf '200\n'; else printf '404\n'; fi ;;
+    *) ask HEAD "/lake/$1" | head -n 1 ;;
+    esac
+}
 
 # copy FOLDER TO: copies all objects of a folder to this machine.
 copy() {
@@ -225,10 +241,11 @@ leaves_no_more() {
     is 'what a run left that was not killed' "$(xargs <added.txt)" ''
 }
 
-# 5: after a kill there is no record, or a release that verifies, and no release disappears; the next run cleans up.
+# 5: after a kill there is no record, or a release that verifies, and no release disappears; the next run cleans up. One of the
+# releases has partition folders.
 kills() {
-    local there=$scheme://lake/killed kill k start whole run code status was=404 none=0 early=0 published=0 took
-    local small=(release small.parquet --policy "$policy")
+    local there=$lake/killed kill k start whole run code status was=404 none=0 early=0 published=0 took
+    local small=(release small.parquet --policy "$policy") by=('' '' '' '' '' 'output.partition_by=["sex", "length_of_stay"]')
     mkdir -p killed/tmp killed/private
     : >killed/left
     : >killed/record
@@ -236,17 +253,19 @@ kills() {
     whole=60000000
     for k in 4 5 4 5; do
         start=${EPOCHREALTIME/./}
-        run 0 "${small[@]}" --set k="$k" --to "$scheme://lake/measured" --private killed/measured.json --overwrite
+        run 0 "${small[@]}" --set k="$k" ${by[k]:+--set "${by[k]}"} --to "$lake/measured" \
+            --private killed/measured.json --overwrite
         took=$((${EPOCHREALTIME/./} - start))
         if [ "$took" -lt "$whole" ]; then whole=$took; fi
     done
     holds_only "$TMPDIR"
     for kill in $(seq 1 "$kill_count"); do
         k=$((4 + kill % 2))
-        "$kanon" "${small[@]}" --set k="$k" --to "$there" --private killed/private/p.json --overwrite \
-            >killed/said 2>&1 </dev/null &
+        "$kanon" "${small[@]}" --set k="$k" ${by[k]:+--set "${by[k]}"} --to "$there" \
+            --private killed/private/p.json --overwrite >killed/said 2>&1 </dev/null &
         run=$!
-        start=$((whole * RANDOM / 32767))
+        # Up to a third more than a whole run, so that some end.
+        start=$((whole * RANDOM / 24576))
         sleep "$(printf '%d.%06d' $((start / 1000000)) $((start % 1000000)))"
         kill -KILL "$run" 2>/dev/null || :
         code=0
@@ -257,7 +276,7 @@ kills() {
         137) early=$((early + 1)) && left >>killed/left ;;
         *) cat killed/said && fail "kill $kill: the run ended before with exit code $code" ;;
         esac
-        status=$(ask HEAD /lake/killed/_kanon.json | head -n 1) || :
+        status=$(status killed/_kanon.json) || :
         case $status in
         404)
             is "kill $kill: the record that was there" "$was" 404
@@ -266,7 +285,10 @@ kills() {
             ;;
         200)
             run 0 verify "$there"
-            run 0 verify "$there" --input small.parquet --private killed/private/p.json
+            # On this machine the private record that is not in its place yet is found by the next run, not by `verify`.
+            if [ ! -e "$lake/.killed.kanon-work/private.json" ]; then
+                run 0 verify "$there" --input small.parquet --private killed/private/p.json
+            fi
             fetch killed/_kanon.json record
             if [ "$code" -eq 137 ] && ! cmp -s record killed/record; then published=$((published + 1)); fi
             mv record killed/record
@@ -281,7 +303,7 @@ kills() {
 
     # A release with the other k: one that is there already would change nothing.
     k=$((9 - $(required_k killed/record)))
-    run 0 "${small[@]}" --set k="$k" --to "$there" --private killed/private/p.json --overwrite
+    run 0 "${small[@]}" --set k="$k" ${by[k]:+--set "${by[k]}"} --to "$there" --private killed/private/p.json --overwrite
     run 0 verify "$there"
     run 0 verify "$there" --input small.parquet --private killed/private/p.json
     fetch killed/_kanon.json record
@@ -289,6 +311,7 @@ kills() {
     holds_only killed/private p.json
     leaves_no_more
     is 'work directories after the last run' "$(left | grep -c 'kanon-work$' || :)" 0
+    if [ "$scheme" = here ]; then holds_only "$lake" 'killed measured'; fi
     rm -r killed
     export TMPDIR=$work/tmp
     held "5. $kill_count kills leave a whole release or none: $early before the end, $published of them with the record put;" \
@@ -373,6 +396,14 @@ folders() {
     held "9. SQL and pyarrow read $(wc -l <first) partition folders as the same rows, and they are replaced: ${found% *}"
 }
 
+# 10: requests that go wrong between the program and the server.
+faults() {
+    local said
+    said=$(python3 -B "$repository/tests/lake/faults.py" "$kanon" small.parquet "$policy") || fail "$said"
+    holds_only "$TMPDIR"
+    held "10. $said; a whole release or none"
+}
+
 seaweed_start "$folder"
 azurite_start "$folder"
 work=$(mktemp -d "$folder/publishing.XXXXXX")
@@ -418,6 +449,10 @@ held 'tables and the releases of this machine'
 for store in "${stores[@]}"; do
     choose "$store"
     mkdir "$scheme"
+    if [ "$store" = here ]; then
+        kills
+        continue
+    fi
     releases
     again
     races
@@ -425,6 +460,7 @@ for store in "${stores[@]}"; do
     large
     private
     folders
+    if [ "$store" = s3 ]; then faults; fi
 done
 cd "$folder"
 rm -r "$work"

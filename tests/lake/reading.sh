@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Reads the same table from this machine, from SeaweedFS (S3) and from Azurite (Azure): the releases have the same bytes.
+# Reads the same table from this machine, from SeaweedFS (S3) and from Azurite (Azure): the releases have the same bytes, and
+# the commands say the same.
 #
 #   bash tests/lake/reading.sh KANON FOLDER        KANON is the program; servers and data lie in FOLDER
 set -euo pipefail
@@ -25,11 +26,30 @@ done
 python3 "$repository/tests/lake/store.py" s3 PUT "/lake/in/_SUCCESS" --body '' | head -1
 python3 "$repository/tests/lake/store.py" s3 PUT "/lake/in/_temporary/0/x.parquet" --body 'x' | head -1
 
-"$kanon" release in --policy "$policy" --to near --quiet
-for address in s3://lake/in az://lake/in; do
-    "$kanon" release "$address" --policy "$policy" --to far --quiet
+# said INPUT: what the commands say of it.
+said() {
+    local input=$1 line
+    cp "$policy" p.toml
+    for file in education marital_status; do cp "$repository/data/$file.csv" .; done
+    for line in 'check IN --policy p.toml' 'risk IN --policy p.toml' 'search IN --policy p.toml' 'init IN' \
+        'link IN IN --individual patient_id --on dob,zip' 'hierarchy IN zip --by prefix=[3]'; do
+        code=0
+        # shellcheck disable=SC2086
+        "$kanon" ${line//IN/$input} --quiet || code=$?
+        if [ $code -gt 1 ]; then return 1; fi
+        printf '%s\n' "exit code $code"
+    done | sed "s|$input|IN|g; s| INPUT | IN |g"
+    "$kanon" sql --quiet --output csv -c "SELECT part, count(*) AS rows, sum(cost) AS cost FROM '$input' GROUP BY part ORDER BY part"
+}
+
+"$kanon" release in --policy "$policy" --to near --quiet >/dev/null
+said ./in >near.txt
+for address in s3://lake/in az://lake/in abfss://lake@kanon.dfs.core.windows.net/in; do
+    "$kanon" release "$address" --policy "$policy" --to far --quiet >/dev/null
     diff -r near far
-    "$kanon" verify far --input "$address" --quiet
+    "$kanon" verify far --input "$address" --quiet >/dev/null
     rm -r far far.private.json
-    printf 'the same release from %s\n' "$address"
+    said "$address" >far.txt
+    diff near.txt far.txt
+    printf 'the same release and the same answers from %s\n' "$address"
 done

@@ -3,13 +3,23 @@
 use std::fs;
 
 use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
 
 use datafusion_kanon::internals::engine::Context;
-use datafusion_kanon::internals::release::publish::folder_place::is_of_release;
+use datafusion_kanon::internals::release::publish::folder_place::is_in_release;
 use datafusion_kanon::internals::release::publish::out_folder::absolute;
 use datafusion_kanon::internals::release::publish::record::{RECORD, is_private};
 use datafusion_kanon::internals::store::{Address, RemoteAddress, stores};
 use datafusion_kanon::{Error, ErrorCode, Result};
+
+/// Checks the address of a COPY before anything quotes it.
+///
+/// # Errors
+/// A policy error, as [`Address::parse`] gives it.
+pub(super) fn check_address(statement: &Statement) -> Result<()> {
+    let Statement::CopyTo(copy) = statement else { return Ok(()) };
+    Address::parse(&copy.target).map(drop).map_err(|error| error.at("COPY TO"))
+}
 
 /// Opens the place to which COPY writes, which may have a file: neither a release nor a private record may be replaced.
 ///
@@ -30,7 +40,7 @@ pub(super) fn open_output(session: &SessionContext, location: &str) -> Result<()
                 Some("is the private record of a release")
             } else if path.join(RECORD).is_file() {
                 Some("is a release")
-            } else if is_of_release(&whole) {
+            } else if is_in_release(&whole) {
                 Some("is inside a release")
             } else {
                 None

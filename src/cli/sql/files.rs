@@ -90,9 +90,9 @@ impl Files {
             None => {
                 let begun = Instant::now();
                 let mut types = find_types(&texts, csv).await?;
-                // Columns of folders have types of their own.
+                // Partition columns have types of their own.
                 for (found, field) in types.iter_mut().zip(texts.schema().fields()) {
-                    found.take_if(|_| input.is_of_folders(field.name()));
+                    found.take_if(|_| input.is_partition_column(field.name()));
                 }
                 if let Some(opened) = &mut *self.opened() {
                     opened.notes += &note(&input.argument, input.bytes(), begun.elapsed());

@@ -217,6 +217,7 @@ impl Shell {
             return Ok(());
         }
         let begun = Instant::now();
+        copy::check_address(&statement)?;
         let statement = self.replaced(statement)?;
         let text = statement.to_string();
         let promises = !self.noted && calls_anonymize(&statement);

@@ -106,7 +106,7 @@ pub(super) fn content(
         folder: None,
         columns: column_records(policy, &schema)?,
         partition_by: policy.spec.output.partition_by().to_vec(),
-        ordered_by: policy.as_is_of_folders().into_iter().map(str::to_owned).chain(quasi).collect(),
+        ordered_by: policy.as_is_partition_columns().into_iter().map(str::to_owned).chain(quasi).collect(),
         names_models: true,
         schema,
     };

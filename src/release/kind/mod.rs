@@ -208,7 +208,7 @@ pub(super) struct TablePlan {
     pub(super) schema: SchemaRef,
     /// The columns as the public record lists them.
     pub(super) columns: Vec<ColumnRecord>,
-    /// The columns that the names of folders hold.
+    /// The partition columns.
     pub(super) partition_by: Vec<String>,
     /// The columns by which the rows are ordered, before a hash of the others.
     pub(super) ordered_by: Vec<String>,

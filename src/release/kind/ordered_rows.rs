@@ -34,7 +34,7 @@ pub fn ordered_rows(
 
 /// The order of the rows so far. A plan that lost its sort would publish the order of the input.
 struct Order {
-    /// The places of the columns of folders.
+    /// The places of the partition columns.
     folders: Vec<usize>,
     converter: Option<RowConverter>,
     /// The last values of these columns.
@@ -44,7 +44,7 @@ struct Order {
 }
 
 impl Order {
-    /// Checks that the columns of folders never descend, nor do class number and hash in a folder.
+    /// Checks that the partition columns never descend, nor do class number and hash in a folder.
     fn check(&mut self, batch: &RecordBatch) -> Result<()> {
         let column = |at: usize| batch.columns().get(at).ok_or_else(lost);
         let number = |at: usize| column(at)?.as_primitive_opt::<UInt64Type>().ok_or_else(lost);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_folders_come_first() {
+    fn partition_columns_come_first() {
         let rows: &[(Option<i64>, u64, u64)] = &[(None, 5, 1), (Some(1), 2, 1), (Some(1), 2, 2)];
         check(vec![2], &[rows, &[(Some(1), 2, 2), (Some(1), 3, 0), (Some(4), 0, 0)]]).unwrap();
         check(vec![2], &[rows, &[(Some(1), 2, 1)]]).unwrap_err();

@@ -187,12 +187,23 @@ fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Re
     })
 }
 
-/// Removes a file, or a folder with its content.
+/// Removes a file, or a folder with its content, even if somebody made the folder read-only.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         before(Step::Remove)?;
         return fs::remove_file(path);
     }
+    match remove_folder(path) {
+        #[cfg(unix)]
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+            remove_folder(path)
+        }
+        removed => removed,
+    }
+}
+
+fn remove_folder(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         remove(&entry?.path())?;
     }

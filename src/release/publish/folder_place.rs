@@ -21,7 +21,7 @@ pub(crate) struct FolderPlace {
 }
 
 /// Returns whether a folder, or one above it, is a release.
-pub fn is_of_release(folder: &Path) -> bool {
+pub fn is_in_release(folder: &Path) -> bool {
     folder.ancestors().any(|folder| folder.join(RECORD).is_file())
 }
 
@@ -31,7 +31,7 @@ pub fn is_of_release(folder: &Path) -> bool {
 /// A policy error if it would be.
 pub fn check_outside_releases(file: &Path) -> Result<()> {
     // A path that cannot be made absolute cannot be written either.
-    if !absolute("", file).is_ok_and(|file| file.parent().is_some_and(is_of_release)) {
+    if !absolute("", file).is_ok_and(|file| file.parent().is_some_and(is_in_release)) {
         return Ok(());
     }
     Err(Error::policy(
@@ -91,7 +91,7 @@ impl FolderPlace {
     /// the private record would be in a release.
     pub(crate) fn absolute(&self) -> Result<Self> {
         let out = absolute("--to", &self.out)?;
-        if out.parent().is_some_and(is_of_release) {
+        if out.parent().is_some_and(is_in_release) {
             let why = "is inside another release, which would no longer verify; choose another place";
             return Err(Error::policy(why).at(format!("--to {}", self.out.display())));
         }
@@ -99,7 +99,10 @@ impl FolderPlace {
             return Self::beside(&out);
         }
         let private = absolute("--private", &self.private)?;
-        if private.starts_with(&out) || private.parent().is_some_and(is_of_release) {
+        if private.to_str().is_none() {
+            return Err(Error::policy(format!("--private {}: expected a path in UTF-8", private.display())));
+        }
+        if private.starts_with(&out) || private.parent().is_some_and(is_in_release) {
             let why = if private.starts_with(&out) { "the release" } else { "another release" };
             let why = format!("is inside {why}; a private record holds raw facts, so keep it elsewhere");
             return Err(Error::policy(why).at(format!("--private {}", self.private.display())));

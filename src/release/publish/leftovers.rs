@@ -5,25 +5,33 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::engine::Context;
 use crate::error::{ErrorCode, Result};
 use crate::release::publish::disk;
-use crate::release::publish::private_file::{LAST, PrivateFile};
+use crate::release::publish::private_file::{PrivateFile, REQUEST_TIME};
 use crate::release::publish::record::{PublicRecord, RECORD};
 use crate::release::publish::released_files::run_of_name;
-use crate::release::publish::store_place::names;
+use crate::release::publish::store_place::{Replaced, names};
 use crate::release::publish::work_folder::WorkFolder;
 use crate::store::folder::{StoredFolder, Until};
 use crate::store::{Address, RemoteAddress};
 
 /// After this time no request of a killed run arrives any more.
-const ON_THE_WAY: Duration = Duration::from_secs(120);
+const ON_THE_WAY: Duration = Duration::from_secs(300);
 
-/// The private records that killed runs left pending. Their names tell the runs, whose objects are left too.
-#[derive(Debug, Default)]
-pub(super) struct Leftovers(Vec<PrivateFile>);
+/// What killed runs left.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Leftovers {
+    /// Their private records that are pending. The names tell the runs, whose objects are left, too.
+    pending: Vec<PrivateFile>,
+    /// The runs whose release they would have replaced, or have replaced without removing its objects.
+    replaced: BTreeSet<String>,
+}
+
+/// How the note of a run that is replaced begins.
+const REPLACED: &str = "replaced ";
 
 impl Leftovers {
     /// Removes the work directory of a killed run; returns what else it left, unless that is of the release with this digest, and
@@ -39,24 +47,57 @@ impl Leftovers {
         }
         let place = format!("work directory {} of an earlier run", work.path().display());
         let _lock = work.claim()?;
-        let mut left = Vec::new();
-        for pending in fs::read_to_string(work.private_place()).unwrap_or_default().lines() {
-            let pending = PrivateFile::at(&Address::parse(pending)?)?;
+        let mut left = Self::default();
+        for line in fs::read_to_string(work.private_place()).unwrap_or_default().lines() {
+            if let Some(run) = line.strip_prefix(REPLACED) {
+                left.replaced.insert(run.to_owned());
+                continue;
+            }
+            let pending = PrivateFile::of_shown(line)?;
             if pending.run().is_some() && !published.map_or(Ok(false), |digest| pending.is_of(digest))? {
-                left.push(pending);
+                left.pending.push(pending);
             }
         }
         work.remove().context(&place)?;
-        Ok(Self(left))
+        Ok(left)
     }
 
-    /// Notes in the work directory what would be left if this run was killed, too.
+    /// Returns also what a run would leave whose private record is `pending`, and which replaces a release of some objects.
+    pub(super) fn and(&self, pending: &PrivateFile, replaced: Option<&Replaced>) -> Self {
+        let mut all = self.clone();
+        all.pending.insert(0, pending.clone());
+        all.replaced.extend(replaced.into_iter().flat_map(Replaced::runs));
+        all
+    }
+
+    /// Notes it in the work directory.
     ///
     /// # Errors
     /// A data error.
-    pub(super) fn note(&self, work: &WorkFolder, own: Option<&PrivateFile>) -> Result<()> {
-        let lines: String = own.into_iter().chain(&self.0).map(|pending| format!("{pending}\n")).collect();
+    pub(super) fn note(&self, work: &WorkFolder) -> Result<()> {
+        let pending = self.pending.iter().map(|pending| format!("{pending}\n"));
+        let replaced = self.replaced.iter().map(|run| format!("{REPLACED}{run}\n"));
+        let lines: String = pending.chain(replaced).collect();
         disk::write_private(&work.private_place(), &lines).context(&work.place())
+    }
+
+    /// Notes it for the next run, as if this one had been killed, too.
+    pub(super) fn keep(&self, work: &WorkFolder) {
+        // Another run that has begun since cannot know it.
+        if !self.is_empty()
+            && let Ok(_lock) = work.create()
+        {
+            let _ = self.note(work);
+        }
+    }
+
+    /// Adds the objects of a release that was replaced.
+    pub(super) fn add(&mut self, replaced: &Replaced) {
+        self.replaced.extend(replaced.runs());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.replaced.is_empty()
     }
 
     /// Removes it, from beside the private record and from the folder of a release.
@@ -64,18 +105,19 @@ impl Leftovers {
     /// # Errors
     /// A data error.
     pub(super) fn remove(&self, folder: &StoredFolder, release: &PublicRecord) -> Result<()> {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return Ok(());
         }
-        let (until, kept) = (Until::Passed(LAST), names(release).collect::<BTreeSet<String>>());
-        let runs: BTreeSet<String> = self.0.iter().filter_map(PrivateFile::run).collect();
+        let (until, kept) = (Until::Passed(REQUEST_TIME), names(release).collect::<BTreeSet<String>>());
+        let mut runs: BTreeSet<String> = self.pending.iter().filter_map(PrivateFile::run).collect();
+        runs.extend(self.replaced.iter().cloned());
         for object in folder.list(until)? {
             let is_left = run_of_name(&object.name).is_some_and(|run| runs.contains(run));
             if is_left && !kept.contains(&object.name) {
                 folder.remove(&object.name, until)?;
             }
         }
-        self.0.iter().try_for_each(PrivateFile::remove)
+        self.pending.iter().try_for_each(PrivateFile::remove)
     }
 }
 
@@ -87,20 +129,33 @@ impl Leftovers {
 pub(super) fn end_killed_runs(out: &RemoteAddress, private: &Address, release: &PublicRecord) -> Result<()> {
     let work = WorkFolder::of_address(out);
     let began = fs::metadata(work.private_place()).and_then(|facts| facts.modified());
-    let is_recent = began.is_ok_and(|began| began.elapsed().is_ok_and(|age| age < ON_THE_WAY));
+    // A clock that was set back makes it recent.
+    let is_recent = began
+        .is_ok_and(|began| began.elapsed().is_ok_and(|age| age < ON_THE_WAY) || began > SystemTime::now());
     if !is_recent {
         match Leftovers::of(&work, Some(&release.digest)) {
             Err(error) if error.is(ErrorCode::ConcurrentRun) => return Ok(()),
             left => {
-                let (left, folder) = (left?, StoredFolder::open(out)?);
-                // One that was killed may have published since the release was looked at.
-                let there = folder.text(RECORD, Until::Passed(LAST))?;
-                if there.is_none_or(|there| Some(there.text) != release.to_json().ok()) {
-                    return Ok(());
+                let left = left?;
+                let ended = end(&left, out, release);
+                if !matches!(ended, Ok(true)) {
+                    left.keep(&work);
+                    return ended.map(drop);
                 }
-                left.remove(&folder, release)?;
             }
         }
     }
     PrivateFile::at(private)?.end_pending(&release.digest)
+}
+
+/// Removes what killed runs left, if the release is still there; returns whether it is.
+fn end(left: &Leftovers, out: &RemoteAddress, release: &PublicRecord) -> Result<bool> {
+    let folder = StoredFolder::open(out)?;
+    // One that was killed may have published since the release was looked at.
+    let there = folder.text(RECORD, Until::Passed(REQUEST_TIME))?;
+    if there.is_none_or(|there| Some(there.text) != release.to_json().ok()) {
+        return Ok(false);
+    }
+    left.remove(&folder, release)?;
+    Ok(true)
 }

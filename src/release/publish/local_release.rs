@@ -12,11 +12,11 @@ use crate::release::check_files::check_names;
 use crate::release::check_record::refused;
 use crate::release::labels_for_all::has_labels;
 use crate::release::publish::place::Place;
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
-use crate::release::publish::released_files::is_of_release;
+use crate::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
+use crate::release::publish::released_files::is_name_of_release;
 use crate::release::publish::store_place::objects;
 use crate::release::publish::{disk, staging};
-use crate::store::folder::{StoredFolder, Until};
+use crate::store::folder::{StoredFolder, Until, with_each};
 use crate::store::{Address, RemoteAddress, shown};
 
 /// How much of a release is needed.
@@ -171,7 +171,7 @@ fn copy(
         let names: BTreeSet<&String> = files.iter().map(|(name, _)| name).collect();
         for object in &listed {
             if !names.contains(&object.name) && object.name != RECORD {
-                if !is_of_release(&object.name) {
+                if !is_name_of_release(&object.name) {
                     return Err(refused("the release contains an object that the record does not list"));
                 }
                 unlisted += 1;
@@ -181,21 +181,20 @@ fn copy(
             fs::create_dir(table.path(to.path())).context(doing)?;
         }
     }
-    for (name, file) in files {
-        let path = to.path().join(&name);
+    let copy = |(name, file): &(String, &FileRecord)| {
+        let path = to.path().join(name);
         if let Some(above) = path.parent() {
             fs::create_dir_all(above).context(doing)?;
         }
-        match folder.copy(&name, file.bytes, &path, stop) {
-            Ok(true) => {}
-            Ok(false) => {
-                return Err(refused(format!("{} is not the file that the record describes", shown(&name))));
-            }
+        match folder.copy(name, file.bytes, &path, stop) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refused(format!("{} is not the file that the record describes", shown(name)))),
             Err(error) if error.is(ErrorCode::NotFound) => {
-                return Err(refused(format!("{} is missing", shown(&name))));
+                Err(refused(format!("{} is missing", shown(name))))
             }
-            Err(error) => return Err(error),
+            Err(error) => Err(error),
         }
-    }
+    };
+    with_each(&files, |(_, file)| file.bytes, copy)?;
     Ok((to, unlisted))
 }

@@ -4,20 +4,36 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::policy::PolicySpec;
+use crate::progress::CancelToken;
 use crate::release::publish::folder_place::{FolderPlace, RecordHead};
 use crate::release::publish::out_folder::{is_folder, is_release};
-use crate::release::publish::record::{PublicRecord, is_private};
+use crate::release::publish::place::Place;
+use crate::release::publish::record::{PublicRecord, RECORD, is_private};
 use crate::role::Role;
-use crate::store::is_partition;
+use crate::store::folder::{StoredFolder, Until};
+use crate::store::{Address, RemoteAddress, is_partition, shown as without_values};
 
 /// The number of folders that are searched, at most.
 const MOST_FOLDERS: usize = 10_000;
 
+/// The number of folders of a store in which a release is looked for, and the time for it, at most.
+const MOST_STORED: usize = 100;
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Returns what a publisher should know about other releases near `place`, as the rest of the sentence
 /// "the release is published, but ..."; `public` is the new one.
-pub(crate) fn warnings(place: &FolderPlace, public: &PublicRecord) -> Vec<String> {
+pub(crate) fn warnings(place: &Place, public: &PublicRecord, stop: &CancelToken) -> Vec<String> {
+    match (place.in_folder(), place.out()) {
+        (Some(place), _) => warnings_in_folder(&place, public),
+        (None, Address::Remote(out)) => warnings_in_store(out, public, stop),
+        (None, Address::Local(_)) => Vec::new(),
+    }
+}
+
+fn warnings_in_folder(place: &FolderPlace, public: &PublicRecord) -> Vec<String> {
     let Ok(place) = place.absolute() else { return Vec::new() };
     let root = place.out().ancestors().skip(1).find(|folder| !is_partition(folder));
     let mut releases = Vec::new();
@@ -36,15 +52,63 @@ pub(crate) fn warnings(place: &FolderPlace, public: &PublicRecord) -> Vec<String
             shown(other)
         ));
     }
-    let quasi: BTreeSet<String> = public.recoding.columns().into_iter().map(str::to_owned).collect();
+    let quasi = quasi_of(public);
     if let Some(other) = with_the_same_columns(&place, &releases, &quasi, &public.digest) {
-        warnings.push(format!(
-            "{} is of the same columns: if people are in both releases, an attacker intersects their classes, and what is \
-             promised holds for neither; see \"A second extract\" in docs/choosing.md",
-            shown(&other)
-        ));
+        warnings.push(of_the_same_columns(&shown(&other)));
     }
     warnings
+}
+
+fn warnings_in_store(out: &RemoteAddress, public: &PublicRecord, stop: &CancelToken) -> Vec<String> {
+    let began = Instant::now();
+    // Until the time is over. What a store does not tell is no fault of the release.
+    let until = || {
+        let left = PATIENCE.checked_sub(began.elapsed()).filter(|_| stop.check().is_ok())?;
+        Some(Until::Passed(left))
+    };
+    let (out, quasi, mut asked) = (out.trimmed(), quasi_of(public), 0);
+    let (root, depth) = out.root_and_depth();
+    let mut folders = vec![root];
+    for _ in 0..depth {
+        let mut below = Vec::new();
+        for folder in folders {
+            let Some(until) = until() else { return Vec::new() };
+            let names = StoredFolder::open(&folder).and_then(|it| it.folders(until)).unwrap_or_default();
+            below.extend(names.iter().map(|name| folder.join(name)));
+        }
+        folders = Vec::new();
+        for folder in below.into_iter().filter(|folder| *folder != out) {
+            asked += 1;
+            let Some(until) = until().filter(|_| asked <= MOST_STORED) else { return Vec::new() };
+            let Ok(record) = StoredFolder::open(&folder).and_then(|it| it.text(RECORD, until)) else {
+                continue;
+            };
+            let Some(record) = record else {
+                folders.push(folder);
+                continue;
+            };
+            let other = PublicRecord::parse(&record.text, &RECORD);
+            if other.is_ok_and(|other| can_be_intersected(&quasi_of(&other), &quasi)) {
+                return vec![of_the_same_columns(&without_values(&folder.to_string()))];
+            }
+        }
+    }
+    Vec::new()
+}
+
+fn quasi_of(public: &PublicRecord) -> BTreeSet<String> {
+    public.recoding.columns().into_iter().map(str::to_owned).collect()
+}
+
+fn can_be_intersected(other: &BTreeSet<String>, quasi: &BTreeSet<String>) -> bool {
+    !other.is_empty() && (other.is_subset(quasi) || quasi.is_subset(other))
+}
+
+fn of_the_same_columns(other: &str) -> String {
+    format!(
+        "{other} is of the same columns: if people are in both releases, an attacker intersects their classes, and what is \
+         promised holds for neither; see \"A second extract\" in docs/choosing.md"
+    )
 }
 
 /// Returns a release, or a private record without one, of the quasi-identifiers `quasi` or of some of them
@@ -55,13 +119,10 @@ fn with_the_same_columns(
     quasi: &BTreeSet<String>,
     digest: &str,
 ) -> Option<PathBuf> {
-    let is_same =
-        |other: &BTreeSet<String>| !other.is_empty() && (other.is_subset(quasi) || quasi.is_subset(other));
     let mut known = BTreeSet::from([digest.to_owned()]);
     for release in releases {
         if let Ok(record) = PublicRecord::read(release) {
-            let columns = record.recoding.columns().into_iter().map(str::to_owned).collect();
-            if record.digest != digest && is_same(&columns) {
+            if record.digest != digest && can_be_intersected(&quasi_of(&record), quasi) {
                 return Some(release.clone());
             }
             known.insert(record.digest);
@@ -73,10 +134,10 @@ fn with_the_same_columns(
     records.into_iter().find(|path| {
         RecordHead::read(path).is_some_and(|record| {
             let spec = PolicySpec::parse(&record.policy).ok();
-            let quasi =
+            let columns =
                 spec.iter().flat_map(PolicySpec::columns).filter(|column| column.role() == Role::Quasi);
-            let columns = quasi.map(|column| column.name().to_owned()).collect();
-            !known.contains(&record.release) && is_same(&columns)
+            let columns = columns.map(|column| column.name().to_owned()).collect();
+            !known.contains(&record.release) && can_be_intersected(&columns, quasi)
         })
     })
 }

@@ -16,7 +16,7 @@ use crate::progress::CancelToken;
 use crate::release::apply::ORDER_KEY;
 use crate::release::publish::table_files::TableFiles;
 
-/// The columns by which classes are ordered: the quasi-identifiers, behind the columns of folders.
+/// The columns by which classes are ordered: the quasi-identifiers, behind the partition columns.
 pub(crate) enum Classes {
     /// In policy order; classes ascend.
     InOrder(Vec<String>),

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
 use crate::release::publish::record::{FOLDERS, RECORD, name_of};
-use crate::release::publish::released_files::is_of_release;
+use crate::release::publish::released_files::is_name_of_release;
 use crate::store::is_partition;
 
 /// Returns the path given with `flag` as an absolute one. Folders above it need not exist yet.
@@ -141,7 +141,7 @@ fn holds_only(folder: &Path, is_right: impl Fn(&DirEntry) -> io::Result<bool>) -
 
 fn is_part(entry: &DirEntry) -> io::Result<bool> {
     let name = entry.file_name();
-    Ok(is_of_release(&name.to_string_lossy()) && entry.file_type()?.is_file())
+    Ok(is_name_of_release(&name.to_string_lossy()) && entry.file_type()?.is_file())
 }
 
 /// Returns whether a path is a folder rather than a link to one.
@@ -197,6 +197,12 @@ pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Re
         return Err(Error::policy(why).coded(ErrorCode::Exists));
     }
     let place = format!("--to {shown}");
+    #[cfg(unix)]
+    if rustix::fs::access(found, rustix::fs::Access::WRITE_OK).is_err() {
+        let why =
+            "the release there is read-only, and --overwrite would replace it; allow it with `chmod u+w`";
+        return Err(Error::policy(why).at(place));
+    }
     for entry in fs::read_dir(found).context(&place)? {
         let is_expected = entry.and_then(|entry| is_of_a_release(&entry)).context(&place)?;
         if !is_expected {

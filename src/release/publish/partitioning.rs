@@ -12,6 +12,7 @@ use arrow::array::{ArrayRef, StringArray, UInt32Array};
 use arrow::compute::{CastOptions, cast_with_options, partition, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use serde_json::json;
 
 use crate::engine::Context;
 use crate::engine::functions::row_converter;
@@ -21,13 +22,13 @@ use crate::policy::Policy;
 use crate::release::check_record::refused;
 use crate::release::publish::record::{PublicRecord, TableRecord};
 use crate::release::publish::table_files::{Part, folders_of};
-use crate::store::{PartitionColumns, PartitionType, check_column, folder_name, is_for_folders};
+use crate::store::{PartitionColumns, PartitionType, can_be_partition_column, check_column, folder_name};
 
 pub(crate) const PLACE: &str = "output.partition_by";
 
 impl Policy {
     /// Returns the columns that name folders of the release and are released as they are. Its rows are ordered by them first.
-    pub(crate) fn as_is_of_folders(&self) -> Vec<&str> {
+    pub(crate) fn as_is_partition_columns(&self) -> Vec<&str> {
         let names = self.spec.output.partition_by().iter().map(String::as_str);
         names.filter(|name| self.quasi_index(name).is_none()).collect()
     }
@@ -60,7 +61,7 @@ impl Partitioning {
                 Error::policy(format!("`{name}` is written as several columns; partition by others"))
                     .at(PLACE)
             })?;
-            if !is_for_folders(field.data_type()) {
+            if !can_be_partition_column(field.data_type()) {
                 return Err(Error::policy(format!(
                     "`{name}` has the type {}; expected a column of text, whole numbers, dates or booleans",
                     field.data_type()
@@ -105,7 +106,7 @@ impl Partitioning {
         for name in &table.partition_by {
             let at = written.iter().position(|(written, _)| written == name).ok_or_else(wrong)?;
             let data_type: Option<DataType> = written[at].1.parse().ok();
-            let data_type = data_type.filter(is_for_folders).ok_or_else(wrong)?;
+            let data_type = data_type.filter(can_be_partition_column).ok_or_else(wrong)?;
             check_column(name).map_err(|_| wrong())?;
             if columns.iter().any(|(other, _)| *other == at) {
                 return Err(wrong());
@@ -123,7 +124,7 @@ impl Partitioning {
         self.columns.is_empty()
     }
 
-    /// Returns the columns of folders.
+    /// Returns the partition columns.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &FieldRef> {
         self.columns.iter().map(|(_, field)| field)
     }
@@ -147,6 +148,15 @@ impl Partitioning {
             files.insert(at.min(files.len()), column);
         }
         files
+    }
+
+    /// Returns the metadata of the footers of a table's files: these columns with their types, which no file holds, beside `others`.
+    pub(crate) fn footer(&self, mut others: Vec<(String, String)>) -> Vec<(String, String)> {
+        if !self.is_empty() {
+            let columns = self.fields().map(|field| (field.name(), field.data_type().to_string()));
+            others.push(("kanon.partition_by".to_owned(), json!(columns.collect::<Vec<_>>()).to_string()));
+        }
+        others
     }
 
     /// Returns the schema of the files of a table.

@@ -28,7 +28,7 @@ const OVER: &str = "-over-";
 const DIGITS: usize = 16;
 
 /// The time for one request that has to be made although the run was stopped.
-pub(super) const LAST: Duration = Duration::from_secs(60);
+pub(super) const REQUEST_TIME: Duration = Duration::from_secs(60);
 
 impl PrivateFile {
     pub(super) fn at(address: &Address) -> Result<Self> {
@@ -38,6 +38,21 @@ impl PrivateFile {
                 let (folder, name) = StoredFolder::holding(address)?;
                 Ok(Self::Stored(folder, name))
             }
+        }
+    }
+
+    /// Returns the pending record that this was shown as.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub(super) fn of_shown(pending: &str) -> Result<Self> {
+        let mark = ".pending/";
+        match (Address::parse(pending)?, pending.rsplit_once(mark)) {
+            (Address::Remote(_), Some((record, run))) => {
+                let record = Self::at(&Address::parse(record)?)?;
+                Ok(record.named(&format!("{}{mark}{run}", record.name())))
+            }
+            (address, _) => Self::at(&address),
         }
     }
 
@@ -107,7 +122,9 @@ impl PrivateFile {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 text => text.context(&format!("private record {self}")).map(Some),
             },
-            Self::Stored(folder, name) => Ok(folder.text(name, Until::Passed(LAST))?.map(|text| text.text)),
+            Self::Stored(folder, name) => {
+                Ok(folder.text(name, Until::Passed(REQUEST_TIME))?.map(|text| text.text))
+            }
         }
     }
 
@@ -145,7 +162,7 @@ impl PrivateFile {
             }
             Self::Stored(folder, _) => {
                 let pending = StoredFolder::open(&folder.address_of(start.trim_end_matches('/')))?;
-                let listed = pending.list(Until::Passed(LAST))?;
+                let listed = pending.list(Until::Passed(REQUEST_TIME))?;
                 listed.into_iter().map(|object| format!("{start}{}", object.name)).collect()
             }
         };
@@ -254,7 +271,7 @@ impl PrivateFile {
             }
             (_, Self::Stored(folder, name)) => {
                 let text = self.text()?.ok_or_else(|| Error::data("it is not there").at(self))?;
-                let there = folder.text(name, Until::Passed(LAST))?;
+                let there = folder.text(name, Until::Passed(REQUEST_TIME))?;
                 if there.as_ref().is_some_and(|there| !is_replaced(&there.text)) {
                     return Err(other());
                 }
@@ -276,14 +293,14 @@ impl PrivateFile {
                 Err(Error::data("expected a plain file").at(format!("private record {self}")))
             }
             Self::Local(path) => disk::remove(path).context(&format!("private record {self}")),
-            Self::Stored(folder, name) => folder.remove(name, Until::Passed(LAST)),
+            Self::Stored(folder, name) => folder.remove(name, Until::Passed(REQUEST_TIME)),
         }
     }
 }
 
 /// Writes a record to a store, over one that is there as it was read.
 fn write(folder: &StoredFolder, name: &str, text: &str, replaces: Option<&StoredText>) -> Result<()> {
-    let until = Until::Passed(LAST);
+    let until = Until::Passed(REQUEST_TIME);
     let written = folder.write_text(name, text, replaces, until);
     match (written, folder.text(name, until)) {
         // Whatever the store answered.

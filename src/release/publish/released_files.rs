@@ -39,7 +39,7 @@ pub(crate) fn run_of_name(name: &str) -> Option<&str> {
 }
 
 /// Returns whether an object below the folder of a release has a name as files of releases have.
-pub(crate) fn is_of_release(name: &str) -> bool {
+pub(crate) fn is_name_of_release(name: &str) -> bool {
     let number = |part: &str| part.strip_prefix("part-")?.strip_suffix(".parquet").map(is_number);
     part_of(name).is_some_and(|part| run_of_part(part).is_some() || number(part) == Some(true))
 }
@@ -98,8 +98,9 @@ impl Sink for ReleasedFiles {
         if table.folder.is_some() {
             disk::create_folder(&folder).context(doing)?;
         }
-        let (schema, footer) = (Arc::clone(&table.schema), table.footer(&self.policy.requirements));
+        let schema = Arc::clone(&table.schema);
         let partitioning = Partitioning::of_schema(&schema, &table.partition_by)?;
+        let footer = partitioning.footer(table.footer(&self.policy.requirements));
         let written = Table {
             folder: &folder,
             schema: &schema,

@@ -8,7 +8,7 @@ use crate::progress::CancelToken;
 use crate::release::publish::folder_place;
 use crate::release::publish::out_folder::{absolute, reads};
 use crate::release::publish::record::{FOLDERS, FileRecord, PublicRecord, RECORD};
-use crate::release::publish::released_files::{is_of_release, name_of_run};
+use crate::release::publish::released_files::{is_name_of_release, name_of_run, run_of_name};
 use crate::store::folder::{StoredFolder, StoredText, Until};
 use crate::store::{Address, RemoteAddress};
 
@@ -24,8 +24,13 @@ impl Replaced {
     fn new(text: StoredText) -> Self {
         let record = PublicRecord::parse(&text.text, &RECORD).ok();
         // A record that was forged may list anything.
-        let objects = record.iter().flat_map(names).filter(|name| is_of_release(name)).collect();
+        let objects = record.iter().flat_map(names).filter(|name| is_name_of_release(name)).collect();
         Self { text, digest: record.map(|record| record.digest), objects }
+    }
+
+    /// Returns the runs that gave its objects their names.
+    pub(super) fn runs(&self) -> impl Iterator<Item = String> {
+        self.objects.iter().filter_map(|name| run_of_name(name).map(str::to_owned))
     }
 }
 
@@ -47,7 +52,7 @@ pub(super) fn names(record: &PublicRecord) -> impl Iterator<Item = String> {
 }
 
 /// Checks where the private record will be; returns it with an absolute path.
-pub(super) fn checked(private: &Address, input: &Source) -> Result<Address> {
+pub(super) fn checked_private(private: &Address, input: &Source) -> Result<Address> {
     let at = format!("--private {private}");
     let input = match input {
         Source::Files(input) => Some(input),
@@ -58,7 +63,7 @@ pub(super) fn checked(private: &Address, input: &Source) -> Result<Address> {
         Address::Remote(_) => private.clone(),
     };
     let is_read = match &private {
-        Address::Local(path) if path.parent().is_some_and(folder_place::is_of_release) => {
+        Address::Local(path) if path.parent().is_some_and(folder_place::is_in_release) => {
             let why = "is inside a release; a private record holds raw facts, so keep it elsewhere";
             return Err(Error::policy(why).at(at));
         }
@@ -100,11 +105,15 @@ pub(super) fn check_apart(out: &RemoteAddress, input: &Source) -> Result<()> {
 ///
 /// # Errors
 /// A policy error if a release may not appear there.
-pub(super) fn look(folder: &StoredFolder, overwrite: bool, stop: &CancelToken) -> Result<Option<Replaced>> {
+pub(super) fn release_to_replace(
+    folder: &StoredFolder,
+    overwrite: bool,
+    stop: &CancelToken,
+) -> Result<Option<Replaced>> {
     let record = folder.text(RECORD, Until::Stopped(stop))?;
     let listed = folder.list(Until::Stopped(stop))?;
     let replaced = record.map(Replaced::new);
-    let is_foreign = listed.iter().any(|object| object.name != RECORD && !is_of_release(&object.name));
+    let is_foreign = listed.iter().any(|object| object.name != RECORD && !is_name_of_release(&object.name));
     match (replaced, is_foreign) {
         (None, true) => {
             Err(Error::policy("other objects are there, and no kanon release; choose another name"))

@@ -26,21 +26,23 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 
 use crate::engine::Context;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::input::Source;
 use crate::plural::plural;
 use crate::progress::CancelToken;
 use crate::release::publish::leftovers::Leftovers;
 use crate::release::publish::out_folder::Parents;
-use crate::release::publish::private_file::{LAST, PrivateFile};
+use crate::release::publish::private_file::{PrivateFile, REQUEST_TIME};
 use crate::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
-use crate::release::publish::released_files::{is_of_release, name_of_run};
-use crate::release::publish::store_place::{Replaced, check_apart, checked, look, names, objects};
+use crate::release::publish::released_files::{is_name_of_release, name_of_run};
+use crate::release::publish::store_place::{
+    Replaced, check_apart, checked_private, names, objects, release_to_replace,
+};
 use crate::release::publish::table_files::folders_of;
 use crate::release::publish::target::Target;
 use crate::release::publish::work_folder::WorkFolder;
 use crate::release::publish::{digest, disk};
-use crate::store::folder::{Failed, Listed, StoredFolder, Until};
+use crate::store::folder::{Failed, Listed, StoredFolder, Until, with_each};
 use crate::store::{Address, RemoteAddress};
 
 /// How long, and how often at most, a run tries to learn whether its record was put.
@@ -69,10 +71,10 @@ pub(super) struct StoreTarget {
     replaced: Option<Replaced>,
     /// Whether the store refuses a write whose condition does not hold, as far as one was tried.
     is_conditional: bool,
-    /// What a killed run left.
+    /// What a killed run left, until it is removed.
     left: Leftovers,
     work: WorkFolder,
-    _lock: File,
+    lock: Option<File>,
     /// The folders made above the private record.
     _parents: Parents,
 }
@@ -98,7 +100,7 @@ impl StoreTarget {
     ) -> Result<Self> {
         let at = format!("--to {out}");
         let folder = StoredFolder::open(out).map_err(|error| error.at("--to"))?;
-        let private = checked(private, input)?;
+        let private = checked_private(private, input)?;
         check_apart(out, input).map_err(|error| error.at(&at))?;
         if out.is_in_release().map_err(|error| error.at(&at))? {
             let why = "is inside another release, which would no longer verify; choose another place";
@@ -106,9 +108,8 @@ impl StoreTarget {
         }
         let private = PrivateFile::at(&private)?;
         let work = WorkFolder::of_address(out);
-        let replaced = look(&folder, overwrite, stop).map_err(|error| error.at(&at))?;
+        let replaced = release_to_replace(&folder, overwrite, stop).map_err(|error| error.at(&at))?;
         let digest = replaced.as_ref().and_then(|replaced| replaced.digest.as_deref());
-        let left = Leftovers::of(&work, digest)?;
         private.check_free(digest).map_err(|error| match &replaced {
             Some(Replaced { digest: None, .. }) => {
                 error.and("; the record of the release there is damaged, so it is not known which private record is its own")
@@ -116,23 +117,24 @@ impl StoreTarget {
             _ => error,
         })?;
         let parents = private.make_parents()?;
-        let lock = work.create()?;
-        // Another run of this machine may have published since.
-        let replaced = look(&folder, overwrite, stop).map_err(|error| error.at(&at))?;
         let run = digest::hex(&digest::random_key::<8>()?);
-        let target = Self {
+        let left = Leftovers::of(&work, digest)?;
+        let mut target = Self {
             folder,
             private,
             run,
             replaced,
             is_conditional: true,
             left,
+            lock: Some(work.create()?),
             work,
-            _lock: lock,
             _parents: parents,
         };
+        target.left.note(&target.work)?;
+        // Another run of this machine may have published since.
+        target.replaced =
+            release_to_replace(&target.folder, overwrite, stop).map_err(|error| error.at(&at))?;
         let doing = target.work.place();
-        target.left.note(&target.work, None)?;
         disk::create_folder(&target.work.release()).context(&doing)?;
         disk::create_private_folder(&target.work.spill()).context(&doing)?;
         Ok(target)
@@ -150,19 +152,19 @@ impl StoreTarget {
         pending: &PrivateFile,
         stop: &CancelToken,
     ) -> Result<()> {
-        self.left.note(&self.work, Some(pending))?;
+        self.left.note(&self.work)?;
         pending.create(private)?;
-        for (name, file) in objects(public) {
-            stop.check()?;
-            self.write_object(&name, file, stop)?;
-        }
+        let all: Vec<(String, &FileRecord)> = objects(public).collect();
+        let bytes = |(_, file): &(String, &FileRecord)| file.bytes;
+        with_each(&all, bytes, |(name, file)| self.write_object(name, file, stop))?;
         self.is_conditional = self.tries_condition(public)?;
         // What is written down last is how long ago the record may have been put.
-        self.left.note(&self.work, Some(pending))?;
+        self.left.note(&self.work)?;
         stop.check()
     }
 
     fn write_object(&self, name: &str, file: &FileRecord, stop: &CancelToken) -> Result<()> {
+        stop.check()?;
         self.folder.write_file(name, &self.work.release().join(name), stop)?;
         if self.folder.holds(name, file.bytes, &file.sha256, Until::Stopped(stop))? {
             return Ok(());
@@ -173,7 +175,7 @@ impl StoreTarget {
 
     /// Step 3: puts the record, until it is known whether it is there.
     fn put(&self, text: &str) -> Put {
-        let until = Until::Passed(LAST);
+        let until = Until::Passed(REQUEST_TIME);
         let replaces = self.replaced.as_ref().map(|replaced| &replaced.text);
         let (began, mut pause, mut gone) = (Instant::now(), PAUSE, 0);
         // Why it is not known yet.
@@ -225,14 +227,14 @@ impl StoreTarget {
             .at(format!("--to {}", self.folder))
     }
 
-    /// Removes what a run wrote that did not publish; returns its error.
-    fn take_back(&self, error: Error, public: &PublicRecord, pending: &PrivateFile) -> Error {
-        let until = Until::Passed(LAST);
+    /// Removes what a run wrote that did not publish; returns its error, and whether nothing is left.
+    fn take_back(&self, error: Error, public: &PublicRecord, pending: &PrivateFile) -> (Error, bool) {
+        let until = Until::Passed(REQUEST_TIME);
         let mut left: Vec<String> = Vec::new();
         if pending.remove().is_err() {
             left.push(format!("the private record {pending}, which holds raw facts, may remain: remove it"));
         }
-        let kept = names(public).filter(|name| self.folder.remove(name, until).is_err()).count();
+        let kept = self.folder.remove_all(&names(public).collect::<Vec<_>>(), until);
         if kept > 0 {
             left.push(format!(
                 "{} of it, verified but without a record, may remain in {}: a later release to this place removes them",
@@ -240,11 +242,13 @@ impl StoreTarget {
                 self.folder
             ));
         }
-        left.iter().fold(error, |error, left| error.and(&format!("; {left}")))
+        let is_said = error.is(ErrorCode::ConcurrentRun) || error.kind() == ErrorKind::Interrupted;
+        let error = if is_said { error } else { error.and("; nothing was published") };
+        (left.iter().fold(error, |error, left| error.and(&format!("; {left}"))), left.is_empty())
     }
 
     /// Step 4, after the release is published. Returns warnings.
-    fn finish(&self, public: &PublicRecord, pending: &PrivateFile) -> Vec<String> {
+    fn finish(&mut self, public: &PublicRecord, pending: &PrivateFile) -> Vec<String> {
         let mut warnings = Vec::new();
         if !self.is_conditional {
             warnings.push(
@@ -276,8 +280,9 @@ impl StoreTarget {
         let replaced = self.replaced.iter().flat_map(|replaced| &replaced.objects).cloned();
         let failed = self.remove_unlisted(replaced.collect(), public);
         if failed > 0 {
+            self.replaced.iter().for_each(|replaced| self.left.add(replaced));
             warnings.push(format!(
-                "{} of an earlier release could not be removed from {}: the next release with --overwrite removes them",
+                "{} of an earlier release could not be removed from {}: the next release to this place removes them",
                 plural(failed as u64, "object", "objects"),
                 self.folder
             ));
@@ -289,13 +294,13 @@ impl StoreTarget {
     fn tries_condition(&self, public: &PublicRecord) -> Result<bool> {
         let smallest = objects(public).min_by_key(|(_, file)| file.bytes);
         let Some((name, _)) = smallest else { return Ok(true) };
-        self.folder.is_conditional(&name, &self.work.release().join(&name), Until::Passed(LAST))
+        self.folder.is_conditional(&name, &self.work.release().join(&name), Until::Passed(REQUEST_TIME))
     }
 
     /// Removes objects of earlier releases, and what is older than the record without being listed in it, as long as the record is
     /// there; returns how many could not be removed.
     fn remove_unlisted(&self, mut removed: BTreeSet<String>, public: &PublicRecord) -> usize {
-        let until = Until::Passed(LAST);
+        let until = Until::Passed(REQUEST_TIME);
         let Ok(listed) = self.folder.list(until) else { return removed.len() };
         match self.is_there(public) {
             Ok(true) => {}
@@ -304,25 +309,26 @@ impl StoreTarget {
         }
         let record = listed.iter().find(|object| object.name == RECORD).map(|record| record.modified);
         let is_old = |object: &&Listed| record.is_some_and(|record| object.modified < record - CLOCKS);
-        let old = listed.iter().filter(is_old).filter(|object| is_of_release(&object.name));
+        let old = listed.iter().filter(is_old).filter(|object| is_name_of_release(&object.name));
         removed.extend(old.map(|object| object.name.clone()));
         let kept: BTreeSet<String> = names(public).collect();
-        removed.difference(&kept).filter(|name| self.folder.remove(name, until).is_err()).count()
+        self.folder.remove_all(&removed.difference(&kept).cloned().collect::<Vec<_>>(), until)
     }
 
     /// Removes what killed runs left: what is on its way of them fails on the record that was put now.
-    fn remove_leftovers(&self, public: &PublicRecord) -> Result<()> {
+    fn remove_leftovers(&mut self, public: &PublicRecord) -> Result<()> {
         let pending = self.private.all_pending()?;
         if !self.is_there(public)? {
             return Ok(());
         }
         self.left.remove(&self.folder, public)?;
+        self.left = Leftovers::default();
         PrivateFile::remove_outdated(&pending, &self.work.id(), &public.digest)
     }
 
     /// Returns whether the record is still there. What was listed before holds nothing then that a later run needs.
     fn is_there(&self, public: &PublicRecord) -> Result<bool> {
-        let (there, text) = (self.folder.text(RECORD, Until::Passed(LAST))?, public.to_json()?);
+        let (there, text) = (self.folder.text(RECORD, Until::Passed(REQUEST_TIME))?, public.to_json()?);
         Ok(there.is_some_and(|there| there.text == text))
     }
 }
@@ -358,14 +364,25 @@ impl Target for StoreTarget {
     ) -> Result<Vec<String>> {
         let (text, private) = (public.to_json()?, private.to_json()?);
         let pending = self.private.pending(&self.run, &self.work.id(), self.replaced_digest());
+        let before = self.left.clone();
+        // If it is not known whether it is published, the next run finds out.
+        self.left = self.left.and(&pending, self.replaced.as_ref());
         let put = match self.write_all(public, &private, &pending, stop) {
             Ok(()) => self.put(&text),
             Err(error) => Put::NotPublished(error),
         };
         match put {
-            Put::Published => Ok(self.finish(public, &pending)),
+            Put::Published => {
+                // Its private record is no leftover.
+                self.left = before;
+                Ok(self.finish(public, &pending))
+            }
             Put::NotPublished(error) => {
-                Err(self.take_back(error, public, &pending).at("publishing the release"))
+                let (error, is_whole) = self.take_back(error, public, &pending);
+                if is_whole {
+                    self.left = before;
+                }
+                Err(error.at("publishing the release"))
             }
             // The put may still arrive, so all that it needs stays.
             Put::Unknown(error) => {
@@ -380,5 +397,7 @@ impl Target for StoreTarget {
 impl Drop for StoreTarget {
     fn drop(&mut self) {
         self.work.remove_at_end();
+        self.lock = None;
+        self.left.keep(&self.work);
     }
 }

@@ -13,7 +13,7 @@ pub struct TableFiles {
     pub(crate) folder: PathBuf,
     /// The files in the order of their rows.
     pub(crate) parts: Vec<Part>,
-    /// The columns that the names of folders hold.
+    /// The partition columns.
     pub(crate) partitioning: Partitioning,
 }
 

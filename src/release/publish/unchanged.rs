@@ -1,6 +1,8 @@
 //! A release in a store that a run would only make again.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -9,10 +11,10 @@ use crate::release::publish::leftovers::end_killed_runs;
 use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
-use crate::release::publish::released_files::is_of_release;
+use crate::release::publish::released_files::is_name_of_release;
 use crate::release::publish::store_place::objects;
 use crate::release::publish::{digest, write};
-use crate::store::folder::{StoredFolder, Until};
+use crate::store::folder::{StoredFolder, Until, with_each};
 use crate::store::{Address, RemoteAddress, fetch};
 
 /// Returns the public record of the release that is at a place in a store, if it was made of the same input and policy, by this
@@ -83,16 +85,26 @@ fn is_of(input: &Source, private: &PrivateRecord, run: &Run) -> Result<bool> {
 fn has_all(out: &RemoteAddress, public: &PublicRecord, run: &Run) -> Result<bool> {
     let (folder, until) = (StoredFolder::open(out)?, Until::Stopped(&run.stop));
     let listed = folder.list(until)?;
-    if listed.iter().any(|object| object.name != RECORD && !is_of_release(&object.name)) {
+    if listed.iter().any(|object| object.name != RECORD && !is_name_of_release(&object.name)) {
         return Ok(false);
     }
     let there: BTreeMap<&str, u64> =
         listed.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
-    for (name, file) in objects(public) {
-        let is_there = there.get(name.as_str()) == Some(&file.bytes);
-        if !is_there || !folder.holds(&name, file.bytes, &file.sha256, until)? {
-            return Ok(false);
-        }
+    let all: Vec<_> = objects(public).collect();
+    if all.iter().any(|(name, file)| there.get(name.as_str()) != Some(&file.bytes)) {
+        return Ok(false);
     }
-    Ok(true)
+    let differs = AtomicBool::new(false);
+    with_each(
+        &all,
+        |(_, file)| file.bytes,
+        |(name, file)| {
+            // One is enough.
+            if !differs.load(Relaxed) && !folder.holds(name, file.bytes, &file.sha256, until)? {
+                differs.store(true, Relaxed);
+            }
+            Ok(())
+        },
+    )?;
+    Ok(!differs.into_inner())
 }

@@ -12,8 +12,8 @@ use crate::release::publish::entry_kind::kind_of;
 use crate::release::publish::out_folder::{is_absent, is_folder, is_of_a_release};
 use crate::release::publish::record::name_of;
 use crate::release::publish::{digest, disk};
-use crate::store::RemoteAddress;
 use crate::store::stores::endpoints;
+use crate::store::{RemoteAddress, shown};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -273,7 +273,7 @@ fn foreign_name(entry: &DirEntry) -> io::Result<Option<String>> {
         for inner in fs::read_dir(entry.path())? {
             let inner = inner?;
             if !is_of_a_release(&inner)? {
-                return Ok(Some(format!("{name}/{}", inner.file_name().to_string_lossy())));
+                return Ok(Some(shown(&format!("{name}/{}", inner.file_name().to_string_lossy()))));
             }
         }
     }

@@ -45,7 +45,7 @@ pub(crate) fn version_of(tool: &str) -> Option<[u16; 3]> {
     (tool == format!("kanon {major}.{minor}.{patch}")).then_some(version)
 }
 
-/// Returns the key-value metadata of every released file's footer besides the schema.
+/// Returns the metadata that names the models in the footers of files.
 pub fn footer(models: &str) -> Vec<(String, String)> {
     vec![("kanon.models".to_owned(), models.to_owned())]
 }
@@ -56,7 +56,7 @@ pub struct Table<'a> {
     pub folder: &'a Path,
     /// The schema of its rows.
     pub schema: &'a SchemaRef,
-    /// The columns that the names of folders hold, which order the rows first.
+    /// The partition columns, which order the rows first.
     pub partitioning: &'a Partitioning,
     /// The metadata of each file's footer.
     pub footer: &'a [(String, String)],
@@ -83,6 +83,7 @@ pub async fn write_table(
         let batch = batch?;
         written += batch.num_rows() as u64;
         for (folder, rows) in table.partitioning.split(&batch, &parts.schema)? {
+            stop.check()?;
             parts.push(folder, rows)?;
         }
         progress(written);
