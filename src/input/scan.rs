@@ -85,7 +85,7 @@ impl FilesTable {
     }
 
     /// Returns whether a filter looks at partition columns only, so that files can be left out by it.
-    fn is_partition_column(&self, filter: &Expr) -> bool {
+    fn is_of_partition_columns(&self, filter: &Expr) -> bool {
         let columns = self.schema.table_partition_cols().iter().map(|field| field.name().as_str());
         let columns: Vec<&str> = columns.collect();
         !columns.is_empty() && expr_applicable_for_cols(&columns, filter)
@@ -130,7 +130,7 @@ impl TableProvider for FilesTable {
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> EngineResult<Vec<TableProviderFilterPushDown>> {
         Ok(filters
             .iter()
-            .map(|filter| match self.is_partition_column(filter) {
+            .map(|filter| match self.is_of_partition_columns(filter) {
                 true => TableProviderFilterPushDown::Exact,
                 false => TableProviderFilterPushDown::Inexact,
             })
@@ -151,7 +151,7 @@ impl TableProvider for FilesTable {
         for (file, values) in files.iter_mut().zip(&self.values) {
             file.partition_values.clone_from(values);
         }
-        let of_folders = filters.iter().filter(|filter| self.is_partition_column(filter)).cloned();
+        let of_folders = filters.iter().filter(|filter| self.is_of_partition_columns(filter)).cloned();
         let files = self.files_with(session, files, of_folders.collect())?;
         if files.is_empty() {
             let schema = match projection {

@@ -242,7 +242,7 @@ fn of_store(kind: StoreKind, scheme: &str, rest: &str) -> Result<RemoteAddress> 
     Ok(RemoteAddress::new(kind, scheme, rest))
 }
 
-/// Returns whether an address holds a signature, which whoever has it may use.
+/// Returns whether an address holds a signature, which gives access to anyone who sees it.
 fn is_signed(address: &str) -> bool {
     const SIGNATURES: [&str; 5] =
         ["sig=", "x-amz-signature=", "x-amz-security-token=", "x-goog-signature=", "signature="];

@@ -146,7 +146,7 @@ fn received<T: Send + 'static>(
 const AT_ONCE: usize = 8;
 const SMALL: u64 = 1 << 20;
 
-/// Does something that waits for a store with each object, of which `bytes` tells the size. After an error no more is begun.
+/// Calls `act`, which waits for a store, for each object; `bytes` returns an object's size. After an error, no further calls begin.
 ///
 /// # Errors
 /// One of those that came.

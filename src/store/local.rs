@@ -21,8 +21,7 @@ pub(super) struct LocalFiles {
 
 impl Objects for LocalFiles {
     fn list(&self, _: &CancelToken) -> Result<Vec<Object>> {
-        let (root, paths) = self.paths()?;
-        let root = without_dots(&root);
+        let (root, paths) = (without_dots(&self.root()), self.paths()?);
         let object = |path: PathBuf| {
             let below = without_dots(&path);
             let below = below
@@ -44,8 +43,7 @@ impl Objects for LocalFiles {
     }
 
     fn record(&self) -> Option<String> {
-        // Of a glob, its literal start.
-        let (root, _) = self.paths().ok()?;
+        let root = self.root();
         let partitions = root.ancestors().take_while(|folder| is_partition(folder)).count();
         let mut folders = root.ancestors().take(partitions + 1);
         folders.find_map(|folder| fs::read_to_string(folder.join(RECORD)).ok())
@@ -57,11 +55,20 @@ impl Objects for LocalFiles {
 }
 
 impl LocalFiles {
-    /// Returns the folder that is named, or the literal start of the glob, and the files in it, sorted, each once.
-    fn paths(&self) -> Result<(PathBuf, Vec<PathBuf>)> {
+    /// Returns what is named, or the literal start of the glob.
+    fn root(&self) -> PathBuf {
+        if self.path.exists() || !has_wildcard(&self.path.to_string_lossy()) {
+            return self.path.clone();
+        }
+        let is_literal = |part: &Component<'_>| !has_wildcard(&part.as_os_str().to_string_lossy());
+        without_dots(&self.path).components().take_while(is_literal).collect()
+    }
+
+    /// Returns the files that are named, sorted, each once.
+    fn paths(&self) -> Result<Vec<PathBuf>> {
         let Self { argument, path } = self;
         let pattern = path.to_string_lossy();
-        let (mut root, mut paths, mut checked) = (path.clone(), Vec::new(), Checked::new(FoldersOfMachine));
+        let (mut paths, mut checked) = (Vec::new(), Checked::new(FoldersOfMachine));
         if path.is_dir() {
             collect(path, &mut paths, &mut checked)?;
         } else if path.exists() {
@@ -70,14 +77,11 @@ impl LocalFiles {
             let matches =
                 glob::glob(&pattern).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
             // Hidden names are allowed in the literal start of the pattern, and skipped below it.
-            let is_literal = |part: &Component<'_>| !has_wildcard(&part.as_os_str().to_string_lossy());
-            let path = without_dots(path);
-            let named: Vec<Component<'_>> = path.components().take_while(is_literal).collect();
-            root = named.iter().collect();
+            let named = self.root().components().count();
             for found in matches {
                 let found =
                     found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{argument}`")))?;
-                let below: PathBuf = without_dots(&found).components().skip(named.len()).collect();
+                let below: PathBuf = without_dots(&found).components().skip(named).collect();
                 if below.ancestors().any(is_hidden) {
                     continue;
                 }
@@ -116,7 +120,7 @@ impl LocalFiles {
             let why = "a link makes one file a part of two partition folders; remove the link";
             return Err(Error::data(why).at(format!("input `{argument}`")));
         }
-        Ok((root, paths))
+        Ok(paths)
     }
 }
 

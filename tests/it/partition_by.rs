@@ -165,6 +165,8 @@ fn what_is_read_of_a_release_has_the_types_of_its_record() {
             types("flat").replace("Utf8View", "Utf8"),
             "{columns:?}"
         );
+        // However it is named.
+        assert_eq!(types("out/*"), types("out"), "{columns:?}");
     }
     let count = |of: &str| {
         let sql = format!("SELECT count(*) AS n FROM '{of}' WHERE year = 2021 AND age <> '*'");

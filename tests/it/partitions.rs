@@ -91,10 +91,8 @@ fn a_partition_column_has_any_role() {
         ("year", "insensitive", ""),
         ("year", "preference", ""),
     ] {
-        let mut policy: String = POLICY
-            .lines()
-            .filter(|line| !line.trim_start().starts_with(&format!("{column} ")))
-            .fold(String::new(), |all, line| all + line + "\n");
+        let other = |line: &&str| !line.trim_start().starts_with(&format!("{column} "));
+        let mut policy = POLICY.lines().filter(other).collect::<Vec<_>>().join("\n") + "\n";
         policy += &format!("{column} = {{ role = \"{role}\"{more} }}\n");
         policy = policy.replace("[\"disease\"]", &format!("[\"disease\", \"{column}\"]"));
         if role != "sensitive" {

@@ -61,7 +61,7 @@ fn warnings_in_folder(place: &FolderPlace, public: &PublicRecord) -> Vec<String>
 
 fn warnings_in_store(out: &RemoteAddress, public: &PublicRecord, stop: &CancelToken) -> Vec<String> {
     let began = Instant::now();
-    // Until the time is over. What a store does not tell is no fault of the release.
+    // The search ends when time runs out, and skips folders that cannot be read: the release is fine without it.
     let until = || {
         let left = PATIENCE.checked_sub(began.elapsed()).filter(|_| stop.check().is_ok())?;
         Some(Until::Passed(left))

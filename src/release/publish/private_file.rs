@@ -21,6 +21,9 @@ pub(super) enum PrivateFile {
     Stored(StoredFolder, String),
 }
 
+/// What stands in the name of a pending record in a store before the run.
+const STORED_MARK: &str = ".pending/";
+
 /// What stands in the name of a pending record before the digest of what it replaces.
 const OVER: &str = "-over-";
 
@@ -46,11 +49,10 @@ impl PrivateFile {
     /// # Errors
     /// As [`at`](Self::at).
     pub(super) fn of_shown(pending: &str) -> Result<Self> {
-        let mark = ".pending/";
-        match (Address::parse(pending)?, pending.rsplit_once(mark)) {
+        match (Address::parse(pending)?, pending.rsplit_once(STORED_MARK)) {
             (Address::Remote(_), Some((record, run))) => {
                 let record = Self::at(&Address::parse(record)?)?;
-                Ok(record.named(&format!("{}{mark}{run}", record.name())))
+                Ok(record.named(&format!("{}{STORED_MARK}{run}", record.name())))
             }
             (address, _) => Self::at(&address),
         }
@@ -96,7 +98,7 @@ impl PrivateFile {
     fn mark(&self) -> &'static str {
         match self {
             Self::Local(_) => ".pending-",
-            Self::Stored(..) => ".pending/",
+            Self::Stored(..) => STORED_MARK,
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) struct StoreTarget {
     /// What a killed run left, until it is removed.
     left: Leftovers,
     work: WorkFolder,
-    lock: Option<File>,
+    _lock: File,
     /// The folders made above the private record.
     _parents: Parents,
 }
@@ -126,7 +126,7 @@ impl StoreTarget {
             replaced,
             is_conditional: true,
             left,
-            lock: Some(work.create()?),
+            _lock: work.create()?,
             work,
             _parents: parents,
         };
@@ -397,7 +397,6 @@ impl Target for StoreTarget {
 impl Drop for StoreTarget {
     fn drop(&mut self) {
         self.work.remove_at_end();
-        self.lock = None;
         self.left.keep(&self.work);
     }
 }
