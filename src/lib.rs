@@ -46,6 +46,7 @@
 //! | name the rows | [`Input`] for files, [`Source::table`] for any `TableProvider` |
 //! | measure a table | [`open`] it with a policy, then [`check`], [`risk`] or [`search`] |
 //! | publish a folder | [`release()`], the next extract with [`release_again`], and [`verify()`] |
+//! | judge releases of the same people together | [`answers::compare`] |
 //! | write the rows myself | [`anonymize`]: verified rows as a stream, with their record |
 //! | show progress, stop, bound memory | [`Run`], with [`Progress`], [`CancelToken`] and [`Resources`] |
 //! | tell errors apart | [`Error::kind`] and [`Error::code`]; [`own_error`] for an error of SQL |
@@ -95,7 +96,7 @@
 //! The attacker knows the quasi-identifiers of a person and looks for the person's row. k-anonymity bounds
 //! the chance of picking it by 1/k. It does not protect against background knowledge, against learning a
 //! sensitive value that a whole class shares, against knowing that a person is in the data, against several
-//! releases of the same people, or against columns that were wrongly called insensitive. Means with noise
+//! releases of the same people (`answers::compare` judges these), or against columns that were wrongly called insensitive. Means with noise
 //! (`dp_centroids`) promise more. See the README.
 
 #![forbid(unsafe_code)]
@@ -186,11 +187,15 @@ pub use progress::{CancelToken, Phase, Progress};
 pub mod answers {
     pub use crate::answer::Answer;
     pub use crate::answer::check::{CheckAnswer, CheckedModel};
-    pub use crate::answer::compare::{CompareAnswer, ComparedRecoding, TriedMethod, compare};
+    pub use crate::answer::compare::{
+        ByPeople, ByRows, CompareAnswer, Compared, FailedModelOfHistories, HistoriesOfReleases,
+        RolesOfColumn, Verdict, View, compare,
+    };
     pub use crate::answer::explain::{ExplainAnswer, explain};
     pub use crate::answer::init::{ColumnProposal, InitAnswer, InputKeys, UndecidedTogether, init};
     pub use crate::answer::link::{LearntColumn, LinkAnswer, LinkedColumn, MatchCount, UnusedColumn, link};
     pub use crate::answer::list::{ListAnswer, list};
+    pub use crate::answer::methods::{ComparedRecoding, MethodsAnswer, TriedMethod, compare_methods};
     pub use crate::answer::minimal::{MinimalAnswer, MinimalNode, minimal};
     pub use crate::answer::release::{ColumnCost, ReleaseAnswer, UnchangedAnswer};
     pub use crate::answer::risk::{ClassesOfSize, RiskAnswer, RiskWithout};
@@ -198,6 +203,7 @@ pub mod answers {
     pub use crate::answer::verify::VerifyAnswer;
     pub use crate::linkage::Attack;
     pub use crate::propose::SingledOut;
+    pub use crate::release::histories::SamePeople;
     pub use crate::release::kind::measure::RecodingParts;
     pub use crate::render::{Document, Extent, markdown, text};
     pub use crate::verify::as_is::{AsIsColumn, Reveal};

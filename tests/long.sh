@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What takes too long for every run: long fuzz runs, large tables under small memory limits, many queries that spill, mutants.
-# Needs Rust, pyarrow for `recount`, cargo-mutants for `mutants` and `guards`, Python and npm for the servers of `lake` and `large`. Prints each step's result; stops at the first that fails.
+# Needs Rust, pyarrow for `recount`, cargo-mutants for `mutants` and `guards`, Python and npm for the servers of `lake` and `large`, DuckDB's package for `proofs`. Prints each step's result; stops at the first that fails.
 #
-#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards] [lake] [large]        all of them when none is named
+#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards] [lake] [large] [proofs]        all of them when none is named
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-steps=${*:-searches laws recount fuzz memory spills mutants guards lake large}
+steps=${*:-searches laws recount fuzz memory spills mutants guards lake large proofs}
 cases=${KANON_FUZZ_CASES:-100000}
 
 target_directory() {
@@ -98,8 +98,18 @@ for step in $steps; do
         cargo build --release --locked --bin kanon
         bash tests/lake/large.sh "$(target_directory)/release/kanon" "$(target_directory)/lake"
         ;;
+    proofs)
+        # What `kanon compare --prove` prints, in DuckDB; then the histories of more lives.
+        if python3 -c 'import duckdb' 2>/dev/null; then
+            cargo build --locked --bin kanon
+            python3 -B tests/proofs.py "$(target_directory)/debug/kanon" 300 "$RANDOM"
+        else
+            printf 'skipped: python3 cannot import duckdb\n'
+        fi
+        KANON_LIVES=200 cargo test --locked --test it compare:: -- --nocapture
+        ;;
     *)
-        printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards, lake, large\n' "$step" >&2
+        printf 'there is no step %s: searches, laws, recount, fuzz, memory, spills, mutants, guards, lake, large, proofs\n' "$step" >&2
         exit 2
         ;;
     esac

@@ -12,6 +12,7 @@ pub mod hierarchy_check;
 pub mod init;
 pub mod link;
 pub mod list;
+pub mod methods;
 pub mod minimal;
 pub mod release;
 pub mod risk;

@@ -2,6 +2,7 @@
 //! of the same shape.
 
 mod check;
+mod compare;
 mod explain;
 mod generate;
 mod hierarchy;
@@ -133,6 +134,7 @@ enum Command {
     Explain(explain::Explain),
     Risk(risk::Risk),
     Link(link::Link),
+    Compare(compare::Compare),
     Sql(sql::Sql),
     Hierarchy(hierarchy::Hierarchy),
     List(list::List),
@@ -387,6 +389,7 @@ async fn command(
         Command::Explain(explain) => explain.run(),
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
+        Command::Compare(compare) => compare.run(run).await,
         Command::Sql(sql) => sql.run(run, format, verbosity, listening).await,
         Command::Hierarchy(hierarchy) => hierarchy.run(run, format).await,
         Command::List(list) => list.run(),

@@ -8,7 +8,7 @@ use super::Done;
 use super::inputs::Inputs;
 use super::numbers::integer;
 use super::source::{PolicyFile, Set};
-use datafusion_kanon::internals::answer::compare::compare;
+use datafusion_kanon::internals::answer::methods::compare_methods;
 use datafusion_kanon::internals::answer::minimal::minimal;
 use datafusion_kanon::internals::answer::search::search;
 use datafusion_kanon::{Error, PolicySource, Result, Run, open};
@@ -55,7 +55,7 @@ impl Search {
             return Done::of(&minimal(run, &loaded).await?);
         }
         if self.compare {
-            return Done::of(&compare(run, &loaded).await?);
+            return Done::of(&compare_methods(run, &loaded).await?);
         }
         Done::of(&search(run, &loaded, self.top.into()).await?)
     }

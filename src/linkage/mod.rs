@@ -21,9 +21,12 @@
 mod assigned;
 mod linked_columns;
 mod nearest;
+mod pairs;
 mod recode;
 mod regions;
+mod remainders;
 mod text_reading;
+pub(crate) mod two_releases;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -55,8 +58,7 @@ use crate::verify::assignment::LinesShow;
 pub struct Attack<'a> {
     /// A, the list of people.
     pub list: &'a Input,
-    /// The individual column of A; without one each row is an individual. NULL counts no
-    /// individual.
+    /// The individual column of A; without one each row is an individual. NULL counts no individual.
     pub individual: Option<&'a str>,
     /// B, the table that is attacked.
     pub table: &'a Input,

@@ -219,7 +219,7 @@ fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
 ///
 /// # Errors
 /// A data error when a file cannot be read.
-pub(super) fn read_tables(
+pub(crate) fn read_tables(
     session: &SessionContext,
     out: &Path,
     public: &PublicRecord,

@@ -24,6 +24,7 @@ mod check_models;
 mod check_record;
 pub(crate) mod doubts;
 mod earlier_recoding;
+pub mod histories;
 pub(crate) mod interval_columns;
 pub mod kind;
 pub(crate) mod labels_for_all;
@@ -46,6 +47,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use anonymize::{Anonymized, anonymize};
+pub(crate) use check_files::read_tables;
 pub use publish::local_release::{LocalRelease, Needed};
 pub use publish::make_record::risks;
 pub use publish::place::Place;

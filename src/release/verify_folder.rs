@@ -2,11 +2,12 @@
 //! of all rows.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::engine::Run;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::infer_types::Typing;
-use crate::input::{PolicySource, Source, open_typed};
+use crate::input::{Loaded, PolicySource, Source, open_typed};
 use crate::model::{Counted, Quantity, Requirement};
 use crate::policy::{Files, FilesAndTrees, PolicySpec};
 use crate::release::check_files::{check_folders, check_listing, check_names, check_table, read_tables};
@@ -76,21 +77,7 @@ async fn check_local(
     if let (false, Some(hint)) = (out.exists(), release.unfinished()) {
         return Err(Error::data(format!("{}: no such folder; {hint}", out.display())));
     }
-    let public = PublicRecord::read(out)?;
-    check_record::check_words(&public)?;
-    check_names(&public)?;
-    if public.tables.iter().any(|table| table.folder.is_some()) {
-        check_folders(out, &public.tables)?;
-    }
-    for table in &public.tables {
-        let files = public.files_of(table, out)?;
-        check_listing(&files)?;
-        for (part, file) in files.parts.iter().zip(&table.files) {
-            if FileRecord::of(&files.folder, &part.name, part.rows)? != *file {
-                return Err(refused(format!("{} is not the file that the record describes", part.shown())));
-            }
-        }
-    }
+    let public = checked_record(out)?;
     let private = input.map(|_| release.private_record(&public)).transpose()?.flatten();
     let private = private.as_ref();
     let spec = private.map(|private| PolicySpec::parse(&private.policy)).transpose()?;
@@ -132,6 +119,29 @@ async fn check_local(
     Ok(Checked { public, verified, unique, sufficient, with_input: input.is_some(), with_bytes })
 }
 
+/// Returns the public record of a folder that holds the files which it describes, and nothing else.
+///
+/// # Errors
+/// An unmet error that says what is wrong, a data error when something cannot be read.
+pub(super) fn checked_record(out: &Path) -> Result<PublicRecord> {
+    let public = PublicRecord::read(out)?;
+    check_record::check_words(&public)?;
+    check_names(&public)?;
+    if public.tables.iter().any(|table| table.folder.is_some()) {
+        check_folders(out, &public.tables)?;
+    }
+    for table in &public.tables {
+        let files = public.files_of(table, out)?;
+        check_listing(&files)?;
+        for (part, file) in files.parts.iter().zip(&table.files) {
+            if FileRecord::of(&files.folder, &part.name, part.rows)? != *file {
+                return Err(refused(format!("{} is not the file that the record describes", part.shown())));
+            }
+        }
+    }
+    Ok(public)
+}
+
 /// Returns the error of judging a folder: a column that identifies individuals is the fault of the policy where it is
 /// released, and of the folder later.
 fn of_columns(error: Error) -> Error {
@@ -170,13 +180,8 @@ async fn against(
     Against { input, spec, files, private }: Against<'_>,
 ) -> Result<(Judged, bool)> {
     let &Folder { out, public, models } = folder;
-    input.check_lines(spec.csv())?;
-    let trees = private.map_or(Ok(BTreeMap::new()), PrivateRecord::followed_trees)?;
-    let loaded =
-        open_typed(run, input, &PolicySource { spec, files: &FilesAndTrees { files, trees } }, Typing::Plain)
-            .await?;
+    let loaded = opened_again(run, input, &PolicySource { spec, files }, private).await?;
     let policy = &loaded.policy;
-    private.map_or(Ok(()), |private| private.check_trees(policy))?;
     merged_trees::check_holders(&loaded.session, &loaded.table, policy, &run.stop).await?;
     if !are_same_models(models, &policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));
@@ -219,6 +224,25 @@ async fn against(
         order::check(&public.files_of(table, out)?, &classes, &run.stop)?;
     }
     Ok((judged, with_bytes))
+}
+
+/// Opens the input of a release by the second way of reading it, with the merged trees of its private record.
+///
+/// # Errors
+/// Those of [`open_typed`]; an unmet error if the record has other trees than the policy.
+pub(super) async fn opened_again(
+    run: &Run,
+    input: &Source,
+    policy: &PolicySource<'_>,
+    private: Option<&PrivateRecord>,
+) -> Result<Loaded> {
+    input.check_lines(policy.spec.csv())?;
+    let trees = private.map_or(Ok(BTreeMap::new()), PrivateRecord::followed_trees)?;
+    let files = FilesAndTrees { files: policy.files, trees };
+    let loaded =
+        open_typed(run, input, &PolicySource { spec: policy.spec, files: &files }, Typing::Plain).await?;
+    private.map_or(Ok(()), |private| private.check_trees(&loaded.policy))?;
+    Ok(loaded)
 }
 
 /// Returns the models that a record promises.

@@ -46,12 +46,15 @@ impl Members {
 /// # Errors
 /// When the plan cannot be built.
 pub(crate) fn only(table: DataFrame, name: &str, members: Members, others: &[Expr]) -> Result<DataFrame> {
-    let signature = Signature::any(1, Volatility::Volatile);
-    let member = Member { members: Arc::new(members), signature };
-    let member = ScalarUDF::new_from_impl(member).call(vec![column(name)]);
-    let columns = [vec![member.alias(name)], others.to_vec()].concat();
+    let columns = [vec![member(Arc::new(members), column(name)).alias(name)], others.to_vec()].concat();
     let table = table.select(columns).context(DOING)?;
     table.filter(column(name).is_not_null()).context(DOING)
+}
+
+/// Returns the expression for a hash if it is one of `members`, else NULL.
+pub(crate) fn member(members: Arc<Members>, hash: Expr) -> Expr {
+    let signature = Signature::any(1, Volatility::Volatile);
+    ScalarUDF::new_from_impl(Member { members, signature }).call(vec![hash])
 }
 
 /// A function that keeps the hashes of a set and returns NULL for all others. It is volatile:

@@ -34,6 +34,7 @@ mod distributions;
 mod each_class;
 pub mod expected;
 pub mod groups;
+pub(crate) mod histories;
 pub(crate) mod holders;
 pub mod homogeneous;
 mod judge;

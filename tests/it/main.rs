@@ -21,6 +21,7 @@ mod canary;
 mod centroids;
 mod cli;
 mod command;
+mod compare;
 mod count_classes;
 mod csv_types;
 mod damaged;

@@ -51,6 +51,7 @@ const COMMANDS: &[&str] = &[
     "explain",
     "risk",
     "link",
+    "compare",
     "sql",
     "hierarchy",
     "list",

@@ -295,6 +295,10 @@ pub(super) fn expected<'a>(
 
 #[async_trait]
 impl Judge for ClassesJudge {
+    fn shown<'a>(&self, policy: &'a Policy, budget: &Arc<dyn Budget>) -> Result<Option<Expected<'a>>> {
+        self.expected(policy, budget).map(Some)
+    }
+
     async fn judge(
         &self,
         run: &Run,

@@ -44,6 +44,7 @@ use crate::release::publish::record::{
 use crate::release::publish::{digest, write};
 use crate::verify::Verified;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
+use crate::verify::expected::Expected;
 use crate::verify::groups::DealingKey;
 use crate::verify::noise::NoiseKey;
 use crate::verify::sufficient::Sufficient;
@@ -248,6 +249,15 @@ pub(crate) struct Secret {
 /// A judge of the tables of a release.
 #[async_trait]
 pub(super) trait Judge: Send + Sync {
+    /// Returns what says which class of the only table shows each row of the input; `None` if classes do not show the rows
+    /// themselves.
+    ///
+    /// # Errors
+    /// An unmet error if the private record is damaged, a data error when memory runs out.
+    fn shown<'a>(&self, _policy: &'a Policy, _budget: &Arc<dyn Budget>) -> Result<Option<Expected<'a>>> {
+        Ok(None)
+    }
+
     /// Judges the tables as they were written against the input, which was read by the second way of reading it.
     ///
     /// # Errors

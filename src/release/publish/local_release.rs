@@ -93,6 +93,11 @@ impl LocalRelease {
         &self.out
     }
 
+    /// Returns OUT, as errors name it.
+    pub(in crate::release) fn shown(&self) -> &str {
+        &self.shown
+    }
+
     /// Returns the number of objects beside the release that its record does not list: what a killed run left, or one that is
     /// active.
     pub fn unlisted(&self) -> usize {

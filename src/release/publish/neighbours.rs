@@ -107,7 +107,7 @@ fn can_be_intersected(other: &BTreeSet<String>, quasi: &BTreeSet<String>) -> boo
 fn of_the_same_columns(other: &str) -> String {
     format!(
         "{other} is of the same columns: if people are in both releases, an attacker intersects their classes, and what is \
-         promised holds for neither; see \"A second extract\" in docs/choosing.md"
+         promised holds for neither; `kanon compare` judges them together (\"A second extract\" in docs/choosing.md)"
     )
 }
 

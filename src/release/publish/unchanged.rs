@@ -15,7 +15,7 @@ use crate::release::publish::released_files::is_name_of_release;
 use crate::release::publish::store_place::objects;
 use crate::release::publish::{digest, write};
 use crate::store::folder::{StoredFolder, Until, with_each};
-use crate::store::{Address, RemoteAddress, fetch};
+use crate::store::{Address, Object, RemoteAddress, fetch};
 
 /// Returns the public record of the release that is at a place in a store, if it was made of the same input and policy, by this
 /// version, as its private record says, and if all its objects are there. A place on this machine is not looked at.
@@ -59,15 +59,21 @@ fn hierarchies(policy: &PolicySource<'_>) -> Result<BTreeMap<String, String>> {
 
 /// Returns whether a private record is of this input. That of a table cannot be recognized.
 fn is_of(input: &Source, private: &PrivateRecord, run: &Run) -> Result<bool> {
+    let paths = input.objects().iter().map(Object::recorded).collect::<Result<Vec<_>>>()?;
+    Ok(paths.iter().eq(private.files.iter().map(|file| &file.path)) && has_bytes_of(input, private, run)?)
+}
+
+/// Returns whether the files of an input have the bytes of those that a release was made of, wherever they are. A table
+/// has none.
+///
+/// # Errors
+/// A data error if a file cannot be read, an interruption.
+pub(in crate::release) fn has_bytes_of(input: &Source, private: &PrivateRecord, run: &Run) -> Result<bool> {
     let objects = input.objects();
     let Some(key) = digest::of_hex(&private.digest_key) else { return Ok(false) };
-    if objects.is_empty() || objects.len() != private.files.len() {
+    let lengths = objects.iter().map(Object::bytes);
+    if objects.is_empty() || !lengths.eq(private.files.iter().map(|file| file.bytes)) {
         return Ok(false);
-    }
-    for (object, file) in objects.iter().zip(&private.files) {
-        if object.bytes() != file.bytes || object.recorded()? != file.path {
-            return Ok(false);
-        }
     }
     fetch(objects, &run.stop)?;
     for (object, file) in objects.iter().zip(&private.files) {

@@ -106,6 +106,19 @@ impl<'a> Arguments<'a> {
         text_of(&next).map(str::to_owned).ok_or_else(|| self.missing(what))
     }
 
+    /// Returns the next argument as a text, if there is one.
+    pub(super) fn next_text(&mut self) -> Result<Option<String>> {
+        if self.positional.is_empty() { Ok(None) } else { self.text("a text in quotes").map(Some) }
+    }
+
+    /// Returns the texts given by every `key =>`.
+    pub(super) fn named_texts(&mut self, key: &str) -> Result<Vec<String>> {
+        let texts = self.take_named(key);
+        let text = |argument: &SqlExpr| text_of(argument).map(str::to_owned);
+        let texts: Option<Vec<String>> = texts.iter().map(text).collect();
+        texts.ok_or_else(|| self.refused(format!("`{key}`: expected a text in quotes")))
+    }
+
     /// Returns the next argument as a table: a name, a CTE, a subquery, a table function, or a text
     /// for a file.
     pub(super) fn table(&mut self) -> Result<LogicalPlan> {

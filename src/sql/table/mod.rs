@@ -4,7 +4,7 @@
 //! the SQL around them, so that their arguments can be a table's name, a CTE, a subquery or another
 //! table function; a text is a file name where `kanon.allow_files` allows it. A table function of
 //! the session with the same name takes precedence. `classes`, `risk` and `link` become ordinary
-//! plans; `lattice` and `anonymize` become one operator that searches when it is executed, never
+//! plans; `lattice`, `anonymize` and `compare` become one operator that works when it is executed, never
 //! for EXPLAIN.
 //!
 //! They are relation planners, because the engine's `TableFunctionImpl` knows constants only: no CTE, no
@@ -21,6 +21,7 @@ mod two_tables;
 
 pub mod anonymize;
 pub mod classes;
+pub mod compare;
 pub mod lattice;
 pub mod link;
 pub mod load_hierarchy;
@@ -53,7 +54,7 @@ pub struct TableFunctionRow {
 
 /// All table functions.
 pub const TABLE_FUNCTIONS: &[TableFunctionRow] =
-    &[anonymize::ROW, classes::ROW, lattice::ROW, link::ROW, load_hierarchy::ROW, risk::ROW];
+    &[anonymize::ROW, classes::ROW, compare::ROW, lattice::ROW, link::ROW, load_hierarchy::ROW, risk::ROW];
 
 /// Returns the models that look at a population, each with the documentation of its table function.
 pub(crate) fn models_of_population() -> impl Iterator<Item = (&'static ModelRow, Doc)> {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, ListArray};
+use arrow::array::{ArrayRef, Date32Array, Int64Array, ListArray, StringArray};
 use arrow::datatypes::Int64Type;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ const OUTPUTS: &[Output] = &[
     output("check", "The verdict on the table as it is.", "CheckAnswer"),
     output("search", "The best recodings.", "SearchAnswer"),
     output("search --minimal", "The minimal nodes.", "MinimalAnswer"),
-    output("search --compare", "What each method finds.", "CompareAnswer"),
+    output("search --compare", "What each method finds.", "MethodsAnswer"),
     output(
         "release",
         "What was released; all but `public` is for the publisher only, as it holds raw facts about the input.",
@@ -50,6 +50,7 @@ const OUTPUTS: &[Output] = &[
     },
     output("risk", "The risks.", "RiskAnswer"),
     output("link", "What the attacker learns.", "LinkAnswer"),
+    output("compare", "The verdict on releases of the same people.", "CompareAnswer"),
     Output {
         call: "sql",
         summary: "For each result a list of tables: the rows, by the columns' names.",
@@ -299,6 +300,67 @@ fn link() {
     fs::remove_file(place.path("regions.private.json")).unwrap();
     documents.extend(run(&place, &["link in.parquet regions"]));
     agrees("link", &documents);
+}
+
+#[test]
+fn compare() {
+    const POLICY: &str = r#"
+        k = 2
+        suppression_limit = 0.9
+        others = "drop"
+        accept_homogeneity = ["disease"]
+        [[require]]
+        model = "k_anonymity"
+        k = 3
+        quasi = ["zip"]
+        [[require]]
+        model = "l_diversity"
+        l = 2
+        sensitive = "disease"
+        [columns]
+        person = { role = "individual" }
+        zip = { role = "quasi", hierarchy = { prefix = [2] }, min_level = 1 }
+        age = { role = "quasi", hierarchy = { range = [50] }, min_level = 1 }
+        sex = { role = "quasi" }
+        disease = { role = "sensitive", allow_unique = true }
+        since = { role = "insensitive", allow_unique = true }
+        ward = { role = "insensitive", allow_unique = true }
+    "#;
+    let place = Place::new();
+    let age_as_it_is = "age = { role = \"insensitive\", allow_unique = true }";
+    let other = POLICY.lines().filter(|line| !line.trim().starts_with("ward"));
+    let other = other.map(|line| if line.trim().starts_with("age") { age_as_it_is } else { line });
+    place.write("a.toml", POLICY);
+    place.write("b.toml", other.collect::<Vec<_>>().join("\n"));
+    let rows = |count: usize| {
+        let texts = |text: &dyn Fn(usize) -> String| {
+            Arc::new((0..count).map(|n| Some(text(n))).collect::<StringArray>()) as ArrayRef
+        };
+        let numbers = |first: i64| (0..count).map(move |n| first + n as i64);
+        let days = numbers(19_000).map(|day| i32::try_from(day).unwrap());
+        table([
+            ("person", texts(&|n| format!("p{n}"))),
+            ("zip", texts(&|n| ["1001", "1002", "2001", "2002"][n % 4].to_owned())),
+            ("age", Arc::new(numbers(20).map(Some).collect::<Int64Array>()) as ArrayRef),
+            ("sex", texts(&|_| "f".to_owned())),
+            ("disease", texts(&|n| ["flu", "gout", "HIV", "cold"][n / 4].to_owned())),
+            ("since", Arc::new(days.map(Some).collect::<Date32Array>()) as ArrayRef),
+            ("ward", texts(&|n| format!("w{}", n % 2))),
+        ])
+    };
+    for (name, count) in [("a", 12), ("b", 13)] {
+        place.parquet(&format!("{name}.parquet"), &rows(count));
+    }
+    for (input, policy, out) in [("a", "a", "first"), ("b", "a", "second"), ("b", "b", "other")] {
+        run(&place, &[&format!("release {input}.parquet --policy {policy}.toml --to {out}")]);
+    }
+    let lines = [
+        "compare first second --input a.parquet --input b.parquet --prove",
+        "compare first second other --input a.parquet --input b.parquet --input b.parquet",
+        "compare first first --input a.parquet --input a.parquet",
+        "compare first second",
+    ];
+    agrees("compare", &run(&place, &lines));
 }
 
 #[test]

@@ -1,0 +1,227 @@
+//! The histories of rows: what all releases show of each.
+
+use std::hash::Hasher;
+use std::mem;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array, UInt64Builder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
+use arrow::record_batch::RecordBatch;
+use datafusion::logical_expr::{Expr, lit};
+use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::scalar::ScalarValue;
+use futures::StreamExt;
+use siphasher::sip::SipHasher13;
+
+use super::DOING;
+use super::shown_rows::{FIRST, ShownRows, lost, value_name};
+use crate::engine::functions::random_keys;
+use crate::engine::replay_table::table_of_partitions;
+use crate::engine::spilled_rows::SpilledRows;
+use crate::engine::{Context, column};
+use crate::error::Result;
+use crate::progress::CancelToken;
+
+/// The place of a row's release.
+const RELEASE: &str = "kanon_release";
+
+/// Of each row in each release that shows it: its history as two hashes, the place of the release, the person as two hashes,
+/// the class, and the pattern: a bit for each release that shows the row. Values follow.
+pub(super) const TRACED: [&str; 7] =
+    ["kanon_history_a", "kanon_history_b", RELEASE, FIRST[0], FIRST[1], FIRST[4], "kanon_pattern"];
+
+/// The rows of all releases with their histories.
+pub(super) struct Traced {
+    /// The columns [`TRACED`] and those of values.
+    pub(super) table: DataFrame,
+    /// The people of whom any release shows a row.
+    pub(super) people: u64,
+    /// The rows that are equal for the matching in one input, but for a first one.
+    pub(super) repeated: u64,
+    /// Those of them that are in different classes, so that nobody can say which of them is which in another release.
+    pub(super) ambiguous: u64,
+}
+
+/// Gives each row its history.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub(super) async fn trace(
+    session: &SessionContext,
+    releases: &[&ShownRows<'_>],
+    stop: &CancelToken,
+) -> Result<Traced> {
+    let width = releases.iter().map(|release| release.width).max().unwrap_or_default();
+    let mut all: Option<DataFrame> = None;
+    for (place, release) in (0u64..).zip(releases) {
+        let mut columns: Vec<Expr> = FIRST.map(column).to_vec();
+        columns.push(lit(place).alias(RELEASE));
+        columns.extend((0..width).map(|at| match at < release.width {
+            true => column(value_name(at)),
+            false => lit(ScalarValue::UInt64(None)).alias(value_name(at)),
+        }));
+        let rows = release.table.clone().select(columns).context(DOING)?;
+        all = Some(match all {
+            Some(others) => others.union(rows).context(DOING)?,
+            None => rows,
+        });
+    }
+    let order = [FIRST[0], FIRST[1], FIRST[2], RELEASE];
+    let all = all.ok_or_else(lost)?.sort(order.map(|name| column(name).sort(true, true)).to_vec());
+    let rows = all.context(DOING)?.execute_stream().await.context(DOING)?;
+
+    let schema = schema(width);
+    let mut tracer = Tracer::new(random_keys(DOING)?, releases.len(), width, Arc::clone(&schema));
+    let ended = futures::stream::once(async { Ok(None) });
+    let batches = rows.map(|batch| batch.context(DOING).map(Some)).chain(ended).map(|batch| match batch? {
+        Some(batch) => tracer.add(&batch),
+        None => tracer.end(),
+    });
+    let rows = SpilledRows::write(session.runtime_env(), schema, batches.boxed(), stop, DOING).await?;
+    let Tracer { people, repeated, ambiguous, .. } = tracer;
+    Ok(Traced { table: table_of_partitions(session, vec![Arc::new(rows)])?, people, repeated, ambiguous })
+}
+
+fn schema(width: usize) -> SchemaRef {
+    let first = TRACED.iter().map(|name| Field::new(*name, DataType::UInt64, false));
+    let values = (0..width).map(|at| Field::new(value_name(at), DataType::UInt64, true));
+    Arc::new(Schema::new(first.chain(values).collect::<Vec<_>>()))
+}
+
+/// Reads rows in the order of people, rows and releases.
+struct Tracer {
+    keys: [[u64; 2]; 2],
+    width: usize,
+    schema: SchemaRef,
+    /// The person and the row that are read.
+    open: Option<([u64; 2], u64)>,
+    /// Of each release, what it shows of the row: once, or as often as the row is repeated.
+    copies: Vec<Vec<Copy>>,
+    /// The values of these copies.
+    values: Vec<Option<u64>>,
+    /// Whether a row of the person is shown.
+    is_person_shown: bool,
+    people: u64,
+    repeated: u64,
+    ambiguous: u64,
+    columns: Vec<UInt64Builder>,
+}
+
+/// A row in one release.
+struct Copy {
+    class: Option<[u64; 2]>,
+    /// The inputs in which it was not, as its dates tell.
+    not_in: u64,
+    /// Where its values begin.
+    values: usize,
+}
+
+impl Tracer {
+    fn new(keys: [[u64; 2]; 2], releases: usize, width: usize, schema: SchemaRef) -> Self {
+        let copies = (0..releases).map(|_| Vec::new()).collect();
+        let columns = schema.fields().iter().map(|_| UInt64Builder::new()).collect();
+        Self {
+            keys,
+            width,
+            schema,
+            open: None,
+            copies,
+            values: Vec::new(),
+            is_person_shown: false,
+            people: 0,
+            repeated: 0,
+            ambiguous: 0,
+            columns,
+        }
+    }
+
+    /// Reads a batch; returns the rows whose histories are complete.
+    fn add(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns =
+            batch.columns().iter().map(|array| array.as_primitive_opt::<UInt64Type>().ok_or_else(lost));
+        let columns: Vec<&UInt64Array> = columns.collect::<Result<_>>()?;
+        let (first, values) = columns.split_at(FIRST.len() + 1);
+        let [person_a, person_b, row_hash, not_in, class_a, class_b, release] = first else {
+            return Err(lost());
+        };
+        for row in 0..batch.num_rows() {
+            let key = ([person_a.value(row), person_b.value(row)], row_hash.value(row));
+            if self.open != Some(key) {
+                self.close();
+                if self.open.is_some_and(|(person, _)| person != key.0) {
+                    self.close_person();
+                }
+                self.open = Some(key);
+            }
+            let class = class_a.is_valid(row).then(|| [class_a.value(row), class_b.value(row)]);
+            let place = usize::try_from(release.value(row)).map_err(|_| lost())?;
+            self.copies[place].push(Copy { class, not_in: not_in.value(row), values: self.values.len() });
+            self.values.extend(values.iter().map(|values| values.is_valid(row).then(|| values.value(row))));
+        }
+        self.take()
+    }
+
+    /// Returns the last rows.
+    fn end(&mut self) -> Result<RecordBatch> {
+        self.close();
+        self.close_person();
+        self.take()
+    }
+
+    fn close_person(&mut self) {
+        self.people += u64::from(mem::take(&mut self.is_person_shown));
+    }
+
+    /// Gives the row that was read its history; of a repeated row each copy has one.
+    fn close(&mut self) {
+        let Some((person, _)) = self.open else { return };
+        let most = self.copies.iter().map(Vec::len).max().unwrap_or_default();
+        for of_release in &self.copies {
+            self.repeated += (of_release.len() as u64).saturating_sub(1);
+            let first = of_release.first().map(|copy| copy.class);
+            self.ambiguous += of_release.iter().filter(|copy| Some(copy.class) != first).count() as u64;
+        }
+        for number in 0..most {
+            let (mut history, mut pattern) = ([0u64; 2], 0u64);
+            let shown = self.copies.iter().filter_map(|of_release| of_release.get(number));
+            let not_in = shown.filter(|copy| copy.class.is_some()).fold(0, |all, copy| all | copy.not_in);
+            for (place, of_release) in self.copies.iter().enumerate() {
+                let copy = of_release.get(number);
+                let class = copy.and_then(|copy| copy.class);
+                pattern |= u64::from(class.is_some()) << place;
+                let was_not_there = copy.is_none() && not_in & (1 << place) != 0;
+                if class.is_some() || was_not_there {
+                    for (sum, key) in history.iter_mut().zip(self.keys) {
+                        *sum = sum.wrapping_add(state(key, place, class));
+                    }
+                }
+            }
+            for (place, of_release) in self.copies.iter().enumerate() {
+                let Some(copy) = of_release.get(number) else { continue };
+                let Some(class) = copy.class else { continue };
+                let first = [history[0], history[1], place as u64, person[0], person[1], class[0], pattern];
+                let values = &self.values[copy.values..copy.values + self.width];
+                let (of_first, of_values) = self.columns.split_at_mut(TRACED.len());
+                of_first.iter_mut().zip(first).for_each(|(column, value)| column.append_value(value));
+                of_values.iter_mut().zip(values).for_each(|(column, value)| column.append_option(*value));
+            }
+            self.is_person_shown |= pattern != 0;
+        }
+        self.copies.iter_mut().for_each(Vec::clear);
+        self.values.clear();
+    }
+
+    fn take(&mut self) -> Result<RecordBatch> {
+        let columns = self.columns.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
+        RecordBatch::try_new(Arc::clone(&self.schema), columns.collect()).context(DOING)
+    }
+}
+
+/// Returns the hash of what one release shows of a row: a class, or that it was not in the input.
+fn state(key: [u64; 2], release: usize, class: Option<[u64; 2]>) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+    hasher.write_usize(release);
+    hasher.write_u8(u8::from(class.is_some()));
+    class.unwrap_or_default().into_iter().for_each(|part| hasher.write_u64(part));
+    hasher.finish()
+}

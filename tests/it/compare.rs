@@ -1,0 +1,302 @@
+//! `kanon compare`: releases of the same people, judged as an attacker with all files and all quasi-identifiers would.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use arrow::array::Array;
+use arrow::util::display::array_value_to_string;
+use datafusion_kanon::internals::answer::compare::{CompareAnswer, Compared, Verdict, compare};
+use datafusion_kanon::internals::input::{Input, PolicySource};
+use datafusion_kanon::internals::policy::{Folder, PolicySpec};
+use datafusion_kanon::internals::release::histories::SamePeople;
+use datafusion_kanon::internals::release::{Place as ReleasePlace, release};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde_json::json;
+
+use crate::command::Place;
+use crate::releases::{PART, read_parquet};
+use crate::shared::with_run;
+
+/// A visit: its person, its number, two quasi-identifiers and a diagnosis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Visit {
+    person: u32,
+    visit: u32,
+    age: Option<u32>,
+    zip: &'static str,
+    diagnosis: &'static str,
+}
+
+impl Visit {
+    /// What a release shows as it is, so that its rows can be found again: the same for equal visits only.
+    fn mark(&self) -> String {
+        format!("{}/{:?}/{}/{}", self.person, self.age, self.zip, self.diagnosis)
+    }
+}
+
+fn below(random: &mut ChaCha8Rng, n: u32) -> u32 {
+    random.next_u32() % n
+}
+
+fn drawn(random: &mut ChaCha8Rng, person: u32, visit: u32) -> Visit {
+    let zips = ["1001", "1002", "1010", "2001", "2002"];
+    let diagnoses = ["flu", "gout", "HIV", "cold"];
+    Visit {
+        person,
+        visit,
+        age: (below(random, 12) > 0).then(|| 20 + 5 * below(random, 6)),
+        zip: zips[below(random, 5) as usize],
+        diagnosis: diagnoses[below(random, 4) as usize],
+    }
+}
+
+/// The inputs of two or three releases: people come and go, and some of their visits change.
+fn lives(random: &mut ChaCha8Rng) -> Vec<Vec<Visit>> {
+    let people = 4 + below(random, 5);
+    let mut visits = Vec::new();
+    for person in 0..people {
+        for visit in 0..1 + below(random, 2) {
+            visits.push(drawn(random, person, 10 * person + visit));
+        }
+    }
+    let versions = 2 + below(random, 2);
+    let mut inputs = Vec::new();
+    for _ in 0..versions {
+        let mut input = Vec::new();
+        let absent = below(random, people);
+        for visit in &mut visits {
+            if below(random, 10) == 0 {
+                *visit = drawn(random, visit.person, visit.visit);
+            }
+            if visit.person != absent || below(random, 2) == 0 {
+                input.push(visit.clone());
+            }
+        }
+        inputs.push(input);
+    }
+    inputs
+}
+
+fn csv(visits: &[Visit]) -> String {
+    let mut text = "person,visit,age,zip,diagnosis,mark\n".to_owned();
+    for visit in visits {
+        let Visit { person, visit: number, age, zip, diagnosis } = visit;
+        let age = age.map(|age| age.to_string()).unwrap_or_default();
+        text += &format!("p{person},{number},{age},{zip},{diagnosis},{}\n", visit.mark());
+    }
+    text
+}
+
+fn policy(method: &str, l: bool) -> String {
+    let l = if l { "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = \"diagnosis\"\n" } else { "" };
+    let shows = ["mdav", "ona"].contains(&method);
+    let hierarchy = |text: &str| if shows { String::new() } else { format!(", hierarchy = {text}") };
+    format!(
+        "k = 2\nmethod = \"{method}\"\nsuppression_limit = 1\nothers = \"drop\"\naccept_homogeneity = [\"diagnosis\"]\n{l}[columns]\n\
+         person = {{ role = \"individual\" }}\nage = {{ role = \"quasi\"{} }}\nzip = {{ role = \"quasi\"{} }}\n\
+         diagnosis = {{ role = \"sensitive\", allow_unique = true }}\nmark = {{ role = \"insensitive\", allow_unique = true }}\n",
+        hierarchy("{ range = [10, 20] }"),
+        hierarchy("{ prefix = [2, 1] }")
+    )
+}
+
+/// The class that a release shows for each mark.
+fn shown(out: &Path) -> BTreeMap<String, Vec<String>> {
+    let rows = read_parquet(&out.join(PART));
+    let cell = |name: &str, row| {
+        let column = rows.column_by_name(name).unwrap();
+        if column.is_null(row) { "NULL".to_owned() } else { array_value_to_string(column, row).unwrap() }
+    };
+    let class = |row| ["age", "zip"].map(|name| cell(name, row)).to_vec();
+    (0..rows.num_rows()).map(|row| (cell("mark", row), class(row))).collect()
+}
+
+/// The people whose rows share a history, by the classes of the history, with the number of rows.
+fn histories(
+    inputs: &[Vec<Visit>],
+    shown: &[BTreeMap<String, Vec<String>>],
+    by_visit: bool,
+) -> BTreeMap<Vec<Option<Vec<String>>>, (BTreeSet<u32>, u64)> {
+    let key =
+        |visit: &Visit| if by_visit { format!("{} {}", visit.person, visit.visit) } else { visit.mark() };
+    let mut rows: BTreeMap<String, Vec<Vec<&Visit>>> = BTreeMap::new();
+    for (place, input) in inputs.iter().enumerate() {
+        for visit in input {
+            rows.entry(key(visit)).or_insert_with(|| vec![Vec::new(); inputs.len()])[place].push(visit);
+        }
+    }
+    let mut found: BTreeMap<Vec<Option<Vec<String>>>, (BTreeSet<u32>, u64)> = BTreeMap::new();
+    for copies in rows.values() {
+        for number in 0..copies.iter().map(Vec::len).max().unwrap() {
+            let class = |(shown, same): (&BTreeMap<String, Vec<String>>, &Vec<&Visit>)| {
+                same.get(number).and_then(|visit| shown.get(&visit.mark())).cloned()
+            };
+            let history: Vec<Option<Vec<String>>> = shown.iter().zip(copies).map(class).collect();
+            if history.iter().any(Option::is_some) {
+                let (people, rows) = found.entry(history).or_default();
+                people.insert(copies.iter().flatten().next().unwrap().person);
+                *rows += 1;
+            }
+        }
+    }
+    found
+}
+
+/// Every kind that shows classes; as many lives as `KANON_LIVES` says.
+#[test]
+fn histories_are_those_of_the_released_files() {
+    let lives_of_each = std::env::var("KANON_LIVES").map_or(6, |text| text.parse().unwrap());
+    let mut random = ChaCha8Rng::seed_from_u64(51);
+    let (mut safe, mut not_safe) = (0, 0);
+    for method in ["auto", "mondrian", "local", "clusters", "mdav"] {
+        for life in 0..lives_of_each {
+            let place = Place::new();
+            let (inputs, by_visit) = (lives(&mut random), below(&mut random, 2) == 0);
+            let spec = PolicySpec::parse(&policy(method, below(&mut random, 3) == 0)).unwrap();
+            let source = PolicySource { spec: &spec, files: &Folder(".".into()) };
+            let (mut released, mut kept, mut files) = (Vec::new(), Vec::new(), Vec::new());
+            let row = if by_visit { vec!["visit".to_owned()] } else { Vec::new() };
+            let same = SamePeople { row, dates: Some(Vec::new()), ..SamePeople::default() };
+            let answer: Option<CompareAnswer> = with_run(async |run| {
+                for (number, visits) in inputs.iter().enumerate() {
+                    let (name, out) = (format!("in{number}.csv"), place.path(&format!("out{number}")));
+                    place.write(&name, csv(visits));
+                    let input = Input::find(place.path(&name).to_str().unwrap()).unwrap();
+                    let at = ReleasePlace::beside(&out).unwrap();
+                    if release(run, &input, &source, &at, false).await.is_ok() {
+                        files.push(shown(&out));
+                        kept.push(visits.clone());
+                        released.push(Compared { place: at, input: Some(input.into()) });
+                    }
+                }
+                match released.len() {
+                    0 | 1 => None,
+                    _ => Some(compare(run, &released, &same, true).await.unwrap()),
+                }
+            });
+            let Some(answer) = answer else { continue };
+            let found = histories(&kept, &files, by_visit);
+            let by_people = answer.by_people.as_ref().unwrap();
+            let mut patterns: BTreeMap<Vec<bool>, [u64; 4]> = BTreeMap::new();
+            for (history, (people, rows)) in &found {
+                let shown = history.iter().map(Option::is_some).collect();
+                let [all, of_rows, fewest, few] = patterns.entry(shown).or_insert([0, 0, u64::MAX, 0]);
+                *all += 1;
+                *of_rows += rows;
+                *fewest = (*fewest).min(people.len() as u64);
+                *few += u64::from(people.len() < 2);
+            }
+            let context = format!("{method} {life}: {kept:#?} {files:#?} {answer:#?}");
+            let counted = by_people.views[0].histories.iter();
+            let counted: BTreeMap<Vec<bool>, [u64; 4]> = counted
+                .map(|one| {
+                    (one.shown.clone(), [one.histories, one.rows, one.fewest_people, one.too_few_people])
+                })
+                .collect();
+            assert_eq!(counted, patterns, "{context}");
+            let few = found.values().filter(|(people, _)| people.len() < 2);
+            let few: BTreeSet<u32> = few.flat_map(|(people, _)| people.iter().copied()).collect();
+            assert!(by_people.people_found >= few.len() as u64, "{context}");
+            if spec.text().contains("l_diversity") {
+                assert!(few.is_empty() || answer.verdict != Verdict::Safe, "{context}");
+            } else {
+                assert_eq!(by_people.people_found, few.len() as u64, "{context}");
+                let is_safe = answer.cannot_tell.is_empty() && few.is_empty();
+                assert_eq!(answer.verdict == Verdict::Safe, is_safe, "{context}");
+            }
+            *if answer.verdict == Verdict::Safe { &mut safe } else { &mut not_safe } += 1;
+        }
+    }
+    assert!(safe > 0 && not_safe > lives_of_each, "{safe} safe, {not_safe} not");
+}
+
+const POLICY: &str = r#"
+    k = 2
+    method = "auto"
+    suppression_limit = 0.5
+    others = "drop"
+    accept_homogeneity = ["disease"]
+    [columns]
+    person = { role = "individual" }
+    zip = { role = "quasi", hierarchy = { prefix = [2] } }
+    disease = { role = "sensitive", allow_unique = true }
+"#;
+
+/// Four people in two zip areas; in June somebody joins.
+fn march_and_june(place: &Place, joins: &str) {
+    let march = "person,zip,disease\na,1001,flu\nb,1002,gout\nc,2001,HIV\nd,2002,cold\n";
+    place.write("march.csv", march);
+    place.write("june.csv", format!("{march}{joins}"));
+    place.write("p.toml", POLICY);
+    for month in ["march", "june"] {
+        place.run(&format!("release {month}.csv --policy p.toml --to {month}")).exit(0);
+    }
+}
+
+const COMPARE: &str = "compare march june --input march.csv --input june.csv";
+
+#[test]
+fn one_who_joins_is_found_and_two_are_not() {
+    let place = Place::new();
+    march_and_june(&place, "e,1003,asthma\n");
+    let ran = place.run(COMPARE).exit(1);
+    assert!(ran.out.contains("1 individual has a row"), "{}", ran.out);
+    let found = place.run(&format!("{COMPARE} --format json")).exit(1).json();
+    assert_eq!(found["by_people"]["people_found"], json!(1));
+    assert_eq!(found["by_people"]["broken_by"], json!("june"));
+
+    let place = Place::new();
+    march_and_june(&place, "e,1003,asthma\nf,1004,flu\n");
+    let found = place.run(&format!("{COMPARE} --format json")).exit(0).json();
+    assert_eq!(found["verdict"], json!("safe"));
+    let text = place.run(COMPARE).exit(0).out;
+    assert!(text.contains("safe      the rows of every history belong to enough people"), "{text}");
+    // What is published twice is not found by subtraction.
+    place.run("compare march march --input march.csv --input march.csv").exit(0);
+}
+
+#[test]
+fn what_cannot_be_told_is_said() {
+    let place = Place::new();
+    march_and_june(&place, "e,1003,asthma\nf,1004,flu\n");
+    let text = place.run("compare march june").exit(1).out;
+    assert!(text.contains("without the input of every release nobody can say"), "{text}");
+    assert_eq!(place.run("compare march june --format json").exit(1).json()["verdict"], json!("cannot_tell"));
+    place
+        .run("compare march june --input march.csv --input march.csv")
+        .exit(1)
+        .says("june: `march.csv` is not the input that it was made of, byte for byte");
+    place.run("compare march june --input march.csv").exit(2).says("expected one for each of the 2 releases");
+    place.run(&format!("{COMPARE} --person nobody")).exit(2).says("its input has no column `nobody`");
+    place
+        .run(&format!("{COMPARE} --dates disease,nothing"))
+        .exit(2)
+        .says("no release has a column `nothing`");
+    fs::rename(place.path("june.private.json"), place.path("elsewhere.json")).unwrap();
+    place.run(COMPARE).exit(2).says("private record june.private.json is missing");
+    place.run(&format!("{COMPARE} --private march.private.json --private elsewhere.json")).exit(0);
+}
+
+/// `p1 ` is not `p1`, and 7 is not `007`.
+#[test]
+fn people_who_are_written_in_two_ways_are_told() {
+    let place = Place::new();
+    place.write("p.toml", POLICY);
+    place.write("march.csv", "person,zip,disease\np7,1001,flu\np8,1002,gout\n");
+    for (june, said) in [
+        (
+            "person,zip,disease\nP7,1001,flu\np8 ,1002,gout\n",
+            "4 people of `person` differ from one of another input",
+        ),
+        ("person,zip,disease\np7,1001,flu\np8,1002,gout\n", "safe"),
+    ] {
+        place.write("june.csv", june);
+        for month in ["march", "june"] {
+            place.run(&format!("release {month}.csv --policy p.toml --to {month} --overwrite")).exit(0);
+        }
+        let ran = place.run(COMPARE);
+        assert!(ran.out.contains(said), "{ran:?}");
+    }
+}
