@@ -1,4 +1,4 @@
-//! Releases of the same people, judged together with their inputs: [`verify::histories`](mod@crate::verify) has the rule.
+//! Releases of the same people, judged together with their inputs; `verify/histories` has the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
