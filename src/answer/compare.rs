@@ -140,8 +140,8 @@ pub struct ByRows {
     pub fewer_than_k: u64,
     /// The pairs whose person has one such row.
     pub alone: u64,
-    /// The classes that both show in the same words, and of which few rows are left when one is subtracted from the other: fewer
-    /// than k, or rows that share one value for which a model is promised.
+    /// The classes that have the same labels in both releases and leave few rows when one is subtracted from the other: fewer than
+    /// k, or rows that share one value of a column for which a model is promised.
     pub classes_with_remainder: u64,
     /// These rows.
     pub remainder: u64,

@@ -39,7 +39,7 @@ pub(crate) struct PairedRows {
     pub(crate) alone: u64,
 }
 
-/// Pairs the rows of two releases, the smaller one of which has so many rows.
+/// Pairs the rows of two releases. `rows` is the number of rows of the smaller one, `k` the greatest k of both.
 ///
 /// # Errors
 /// A data error when a release cannot be read or memory runs out.

@@ -1,5 +1,5 @@
-//! Rows that are left when one release is subtracted from another: of a class that both show, in the same words, and that gained few
-//! rows or lost few: fewer than k, or rows that share one value where a model promises more.
+//! Rows that are left when one release is subtracted from another. A class that has the same labels in both may have gained or lost
+//! few rows: fewer than k, or rows that share one value where a model promises more.
 //!
 //! ```text
 //! UNION ALL of both, GROUP BY class and values   -> what either has more often
@@ -25,7 +25,7 @@ use crate::progress::CancelToken;
 /// What is left by subtraction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Remainders {
-    /// The classes of which few rows are left.
+    /// The classes that leave few rows.
     pub(crate) classes: u64,
     /// These rows.
     pub(crate) rows: u64,

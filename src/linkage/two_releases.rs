@@ -1,4 +1,4 @@
-//! Two releases as an attacker sees them who has the files alone: rows that pair ([`pairs`](super::pairs)), and rows that are left
+//! What an attacker finds in the files of two releases alone: rows that pair ([`pairs`](super::pairs)), and rows that are left
 //! when one is subtracted from the other ([`remainders`](super::remainders)). Both are also written as SQL, for any engine that
 //! reads Parquet.
 
@@ -33,7 +33,7 @@ pub(crate) struct FoundInFiles {
     pub(crate) proofs: Vec<String>,
 }
 
-/// Compares the files of two releases, of which the first was published before.
+/// Compares the files of two releases, the earlier one first.
 ///
 /// # Errors
 /// An unmet error for a record that was edited, a data error when a release cannot be read or memory runs out.

@@ -29,9 +29,9 @@ pub(crate) struct Histories {
     pub(crate) patterns: BTreeMap<u64, Pattern>,
     /// The models of values that fail in any history.
     pub(crate) models: BTreeMap<FailedModel, u64>,
-    /// The rows that are equal for the matching in one input, but for a first one.
+    /// The rows that repeat another row of their input in all columns that rows are matched by.
     pub(crate) repeated: u64,
-    /// Those of them that are in different classes.
+    /// The repeated rows that are not in the class of the row they repeat.
     pub(crate) ambiguous: u64,
 }
 

@@ -36,9 +36,9 @@ pub(super) struct Traced {
     pub(super) table: DataFrame,
     /// The people of whom any release shows a row.
     pub(super) people: u64,
-    /// The rows that are equal for the matching in one input, but for a first one.
+    /// The rows that repeat another row of their input in all columns that rows are matched by.
     pub(super) repeated: u64,
-    /// Those of them that are in different classes, so that nobody can say which of them is which in another release.
+    /// The repeated rows that are not in the class of the row they repeat: which is which in another release is unknown.
     pub(super) ambiguous: u64,
 }
 
