@@ -13,7 +13,7 @@ use crate::release::histories::{JudgedTogether, ReleaseOfInput, SamePeople, judg
 use crate::release::publish::place::Place;
 use crate::render::{Document, Table, Weight};
 use crate::role::Role;
-use crate::verify::histories::{Histories, Pattern};
+use crate::verify::histories::{Histories, Pattern, Returning};
 
 /// Whether releases of the same people are safe together.
 #[derive(Debug, Clone, Serialize)]
@@ -60,12 +60,25 @@ pub struct ByPeople {
     pub people: u64,
     /// The people with a row in a history that is not safe, whichever quasi-identifiers the attacker knows.
     pub people_found: u64,
+    /// For each release but the first, who comes back in its input.
+    pub returning: Vec<ReturningPeople>,
     /// The rows of each input that name no person; they are in no history.
     pub rows_without_person: Vec<u64>,
     /// The histories over all quasi-identifiers, then over each subset that a model names.
     pub views: Vec<View>,
     /// The first release that is not safe with those before it.
     pub broken_by: Option<String>,
+}
+
+/// The people of an input, and of all inputs before it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReturningPeople {
+    /// The people of the inputs before.
+    pub before: u64,
+    /// The people of this input.
+    pub here: u64,
+    /// Those who are in both.
+    pub both: u64,
 }
 
 /// A column that does not have one role in all releases.
@@ -194,14 +207,22 @@ pub async fn compare(
     let mut by_rows = Vec::new();
     for (later, second) in releases.iter().enumerate() {
         for (first, earlier) in releases.iter().enumerate().take(later) {
-            let mut found = compare_files(run, [&earlier.place, &second.place]).await?;
-            if !prove {
-                found.proofs.clear();
-            }
+            let found = compare_files(run, [&earlier.place, &second.place], prove).await?;
             by_rows.push(ByRows::of(found, [names[first].clone(), names[later].clone()]));
         }
     }
     let has_pairs = by_rows.iter().any(ByRows::has_pairs);
+    let mostly_pair = by_rows.iter().any(ByRows::pair_mostly);
+    let is_doubtful = |(is_safe, found): &(bool, ByPeople)| {
+        *is_safe && (has_pairs || mostly_pair && found.returning.iter().any(ReturningPeople::are_few))
+    };
+    if by_people.as_ref().is_some_and(is_doubtful) {
+        cannot_tell.push(
+            "most rows of two releases pair in the files alone, although the inputs say that they are those of different people: were \
+             these numbered anew?"
+                .to_owned(),
+        );
+    }
     let has_remainder = by_rows.iter().any(|found| found.remainder > 0);
     let verdict = match &by_people {
         Some((true, _)) if cannot_tell.is_empty() => Verdict::Safe,
@@ -223,15 +244,21 @@ pub async fn compare(
 
 impl ByPeople {
     fn of(judged: JudgedTogether, releases: &[String]) -> Self {
-        let (over_all, people_found) = (judged.over_all(), judged.verdicts.iter());
-        let people_found = people_found.map(|(_, found)| found.people_found).max().unwrap_or_default();
+        let over_all = judged.over_all();
         let people = over_all.map_or(0, |found| found.people);
+        let returning = over_all.map(|found| found.returning.as_slice()).unwrap_or_default().iter();
+        let returning = returning.map(|Returning { before, here, both }| ReturningPeople {
+            before: *before,
+            here: *here,
+            both: *both,
+        });
         let views =
             judged.verdicts.iter().map(|(over, found)| View::of(over.clone(), found, &judged, releases));
         let word = |role: &Option<Role>| role.map(|role| role.word().to_owned());
         Self {
             people,
-            people_found,
+            people_found: judged.people_found,
+            returning: returning.collect(),
             views: views.collect(),
             broken_by: judged.broken_by.and_then(|at| releases.get(at)).cloned(),
             roles: judged
@@ -244,6 +271,12 @@ impl ByPeople {
             dates: judged.dates,
             rows_without_person: judged.rows_without_person,
         }
+    }
+}
+
+impl ReturningPeople {
+    fn are_few(&self) -> bool {
+        2 * self.both < self.before.min(self.here)
     }
 }
 
@@ -295,9 +328,14 @@ impl ByRows {
         }
     }
 
-    /// Returns whether rows pair, as those of different people do not in their majority, and show rows among too few.
+    /// Returns whether most rows pair, as those of different people do not.
+    fn pair_mostly(&self) -> bool {
+        self.pairs > 0 && 2 * self.pairs >= self.rows
+    }
+
+    /// Returns whether they also show rows among too few.
     fn has_pairs(&self) -> bool {
-        self.fewer_than_k > 0 && 2 * self.pairs >= self.rows
+        self.fewer_than_k > 0 && self.pair_mostly()
     }
 }
 
@@ -365,6 +403,15 @@ impl ByPeople {
             );
         }
         document.fact("people", format!("{} by `{}`", individuals(self.people), self.person));
+        for (returning, release) in self.returning.iter().zip(&releases[1..]) {
+            let most = returning.before.min(returning.here);
+            let text = format!(
+                "{} of {} in the input of {release} and before",
+                grouped(returning.both),
+                individuals(most)
+            );
+            document.fact("come back", text);
+        }
         document.fact("rows", format!("matched by {}", self.row.join(", ")));
         if !self.dates.is_empty() {
             let text =

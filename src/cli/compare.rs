@@ -50,6 +50,13 @@ pub(crate) struct Compare {
     /// The sensitive columns whose values change between the releases, as everybody knows.
     #[arg(long, value_name = "COLUMNS")]
     changes: Vec<Names>,
+    /// Nobody knows whose rows change from one release to the next. Without it, rows of --row whose values change are told from
+    /// those that stay as they were.
+    #[arg(long)]
+    changes_unknown: bool,
+    /// Fewer than half of the people of an input come back because they are other people, not because they were numbered anew.
+    #[arg(long)]
+    accept_new_people: bool,
     /// Print queries that find the rows again in the public files, in the SQL of DuckDB.
     #[arg(long)]
     prove: bool,
@@ -84,6 +91,8 @@ impl Compare {
             row: Names::all(&self.row),
             dates: dates.transpose().map_err(|why| Error::policy(why).at("--dates"))?,
             changes: Names::all(&self.changes),
+            changes_are_unknown: self.changes_unknown,
+            accept_new_people: self.accept_new_people,
         };
         Done::of(&compare(run, &releases, &same, self.prove).await?)
     }

@@ -12,7 +12,7 @@ use datafusion::execution::memory_pool::{
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::Expr;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 
 use super::cast_errors;
 use super::rules::Rules;
@@ -140,6 +140,16 @@ impl Resources {
 /// Refers to a column by its exact name, which is never parsed as SQL.
 pub fn column(name: impl Into<String>) -> Expr {
     Expr::Column(Column::from_name(name.into()))
+}
+
+/// Returns the rows of several tables, one after the other.
+///
+/// # Errors
+/// When they have no columns in common, or there is none.
+pub(crate) fn union_of(tables: Vec<DataFrame>, doing: &str) -> Result<DataFrame> {
+    let mut tables = tables.into_iter();
+    let first = tables.next().ok_or_else(|| Error::internal("union: no table"))?;
+    tables.try_fold(first, |all, table| all.union(table).context(doing))
 }
 
 /// Memory that is taken from the engine's pool.

@@ -19,8 +19,8 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::two_releases::{DOING, Side, as_is_in_both, each, quoted};
 use crate::class::{Budget, Held};
 use crate::engine::functions::{random_keys, row_hash};
-use crate::engine::{Context, PoolBudget, column};
-use crate::error::{Error, Result};
+use crate::engine::{Context, PoolBudget, column, union_of};
+use crate::error::Result;
 use crate::progress::CancelToken;
 
 /// The most columns on which rows are paired.
@@ -147,7 +147,7 @@ const CLASSES: [&str; 2] = ["class_of_first", "class_of_second"];
 impl Pairs<'_> {
     /// Returns the combinations of values that occur once on either side, with the classes of their rows.
     fn of(&self, on: &[String]) -> Result<DataFrame> {
-        let mut all: Option<DataFrame> = None;
+        let mut all = Vec::with_capacity(self.sides.len());
         for (place, side) in self.sides.iter().enumerate() {
             let by = |names: &[String]| -> Vec<Expr> { names.iter().map(column).collect() };
             let class = row_hash(self.keys[0], by(&side.quasi));
@@ -159,13 +159,9 @@ impl Pairs<'_> {
             for (at, name) in CLASSES.iter().enumerate() {
                 columns.push(if at == place { class.clone() } else { lit(0u64) }.alias(*name));
             }
-            let rows = side.table.clone().select(columns).context(DOING)?;
-            all = Some(match all {
-                Some(others) => others.union(rows).context(DOING)?,
-                None => rows,
-            });
+            all.push(side.table.clone().select(columns).context(DOING)?);
         }
-        let all = all.ok_or_else(|| Error::internal("pairs: no release"))?;
+        let all = union_of(all, DOING)?;
         let values = VALUES.map(column).to_vec();
         let counts = COUNTS.map(|name| sum(column(name)).alias(name));
         let classes = CLASSES.map(|name| max(column(name)).alias(name));

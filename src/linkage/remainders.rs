@@ -18,8 +18,8 @@ use futures::StreamExt;
 
 use super::two_releases::{DOING, Side, as_is_in_both, promised_in_both, quoted};
 use crate::engine::functions::{random_keys, row_hash};
-use crate::engine::{Context, column};
-use crate::error::{Error, Result};
+use crate::engine::{Context, column, union_of};
+use crate::error::Result;
 use crate::progress::CancelToken;
 
 /// What is left by subtraction.
@@ -73,7 +73,7 @@ pub(super) async fn remainders(sides: [&Side; 2], k: u64, stop: &CancelToken) ->
 fn changes(sides: [&Side; 2]) -> Result<DataFrame> {
     let (keys, as_is, of_models) = (random_keys(DOING)?, as_is_in_both(sides), promised_in_both(sides));
     let by = |names: &[String]| -> Vec<Expr> { names.iter().map(column).collect() };
-    let mut all: Option<DataFrame> = None;
+    let mut all = Vec::with_capacity(sides.len());
     for (place, side) in sides.iter().enumerate() {
         let classes = CLASS.iter().zip(keys).map(|(name, key)| row_hash(key, by(&side.quasi)).alias(*name));
         let mut columns: Vec<Expr> = classes.collect();
@@ -85,13 +85,9 @@ fn changes(sides: [&Side; 2]) -> Result<DataFrame> {
             columns.push(value.alias(promised(at)));
         }
         columns.extend(COUNTS.iter().enumerate().map(|(at, name)| lit(i64::from(at == place)).alias(*name)));
-        let rows = side.table.clone().select(columns).context(DOING)?;
-        all = Some(match all {
-            None => rows,
-            Some(others) => rows.union(others).context(DOING)?,
-        });
+        all.push(side.table.clone().select(columns).context(DOING)?);
     }
-    let all = all.ok_or_else(|| Error::internal("remainders: no release"))?;
+    let all = union_of(all, DOING)?;
     let of_models = (0..of_models.len()).map(|at| column(promised(at)));
     let keys: Vec<Expr> = CLASS.map(column).into_iter().chain([column(VALUES)]).chain(of_models).collect();
     let counts = COUNTS.map(|name| sum(column(name)).alias(name)).to_vec();

@@ -11,6 +11,7 @@ use super::pairs::{PairedRows, pair_rows};
 use super::remainders::{Remainders, remainders};
 use crate::engine::{Context, Rules, Run};
 use crate::error::{Error, Result};
+use crate::model::{Requirement, least_holders};
 use crate::progress::CancelToken;
 use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::place::Place;
@@ -33,11 +34,11 @@ pub(crate) struct FoundInFiles {
     pub(crate) proofs: Vec<String>,
 }
 
-/// Compares the files of two releases, the earlier one first.
+/// Compares the files of two releases, the earlier one first. With `prove`, what was found is also written as SQL.
 ///
 /// # Errors
 /// An unmet error for a record that was edited, a data error when a release cannot be read or memory runs out.
-pub(crate) async fn compare_files(run: &Run, places: [&Place; 2]) -> Result<FoundInFiles> {
+pub(crate) async fn compare_files(run: &Run, places: [&Place; 2], prove: bool) -> Result<FoundInFiles> {
     let session = run.resources.session(Rules::new())?;
     let [first, second] = places.map(|place| Side::read(&session, place, run));
     let sides = [&first?, &second?];
@@ -45,10 +46,10 @@ pub(crate) async fn compare_files(run: &Run, places: [&Place; 2]) -> Result<Foun
     let paired = pair_rows(&session, sides, k, rows, &run.stop).await?;
     let remainders = remainders(sides, k, &run.stop).await?;
     let mut proofs = Vec::new();
-    if paired.fewer_than_k > 0 {
+    if prove && paired.fewer_than_k > 0 {
         proofs.push(paired.proof(sides, k));
     }
-    if remainders.rows > 0 {
+    if prove && remainders.rows > 0 {
         proofs.push(Remainders::proof(sides, k));
     }
     Ok(FoundInFiles { k, rows, paired, remainders, proofs })
@@ -79,8 +80,8 @@ impl Side {
             public.tables.first().ok_or_else(|| Error::internal("compare: a release without a table"))?;
         let as_is = [Role::Sensitive, Role::Insensitive].map(Role::word);
         let as_is = first.columns.iter().filter(|column| as_is.contains(&column.role.as_str()));
-        let models = public.models.iter().map(|model| Ok(model.requirement()?.model.min_size()));
-        let models = models.collect::<Result<Vec<u64>>>()?;
+        let models = public.models.iter().map(|model| model.requirement());
+        let models = models.collect::<Result<Vec<Requirement>>>()?;
         let folder = first.folder.as_ref().map(|folder| format!("/{folder}")).unwrap_or_default();
         let (files, folders) = match first.partition_by.is_empty() {
             true => ("*.parquet", ""),
@@ -93,7 +94,7 @@ impl Side {
             promised: public.models.iter().filter_map(|model| model.sensitive.clone()).collect(),
             quasi: public.written_quasi()?,
             rows: public.rows(),
-            k: models.into_iter().max().unwrap_or_default().max(2),
+            k: least_holders(&models),
             in_sql: format!("read_parquet('{path}'{folders})"),
             _local: local,
         })

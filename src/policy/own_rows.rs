@@ -28,6 +28,7 @@ const RESERVED: &[&str] = &[
     "generalize",
     "anonymize",
     "classes",
+    "compare",
     "lattice",
     "link",
     "load_hierarchy",

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion::prelude::DataFrame;
+use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::class::Budget;
+use crate::engine::pseudonym::PseudonymKey;
 use crate::engine::{PoolBudget, Rules, Run};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, PolicySource, Source};
@@ -24,7 +25,7 @@ use crate::release::verify_folder::{checked_record, opened_again};
 use crate::release::written_columns::as_texts;
 use crate::role::Role;
 use crate::verify::histories::{
-    self, Dates, FailedModel, Histories, MOST_RELEASES, Matching, Member, ShownRows,
+    self, FailedModel, Histories, MOST_RELEASES, Matching, Member, PeopleFound, ShownRows, View,
 };
 
 /// A release with the input that it was made of.
@@ -48,6 +49,10 @@ pub struct SamePeople {
     pub dates: Option<Vec<String>>,
     /// The sensitive columns whose values change between the releases, as everybody knows.
     pub changes: Vec<String>,
+    /// Whether nobody knows whose rows change from one release to the next.
+    pub changes_are_unknown: bool,
+    /// Whether it is right that fewer than half of the people come back.
+    pub accept_new_people: bool,
 }
 
 /// What is known of releases that were judged together.
@@ -63,6 +68,8 @@ pub struct JudgedTogether {
     pub(crate) roles: BTreeMap<String, Vec<Option<Role>>>,
     /// The verdict over all quasi-identifiers, then over each subset that a model names.
     pub(crate) verdicts: Vec<(Option<Vec<String>>, Histories)>,
+    /// The people with a row in a history that is not safe, whichever quasi-identifiers the attacker knows.
+    pub(crate) people_found: u64,
     /// The place of the first release that is not safe with those before it.
     pub(crate) broken_by: Option<usize>,
     /// For each release its models, in words.
@@ -109,15 +116,27 @@ pub async fn judge_together(
     check_types(&opened, &same_types)?;
     let roles: Vec<BTreeMap<String, Role>> = opened.iter().map(Opened::roles).collect();
     let dates = dates_of(&opened, same)?;
-    let inputs: Vec<DataFrame> = opened.iter().map(|release| release.loaded.table.clone()).collect();
-    let ranges = Dates::read(dates.clone(), &inputs, &run.stop).await?;
-    let mut matching = Matching::new(person.clone(), row.clone(), same.changes.clone(), ranges)?;
+    check_changes(&roles, &same.changes)?;
+    let matching = Matching {
+        person: person.clone(),
+        row: row.clone(),
+        changes: same.changes.clone(),
+        known_changes: if same.row.is_empty() || same.changes_are_unknown {
+            Vec::new()
+        } else {
+            as_is_in_all(&roles)
+        },
+        dates: dates.clone(),
+        key: PseudonymKey::random()?,
+    };
+    let views = views(&opened);
 
     let mut judged = JudgedTogether {
         person,
         row,
         roles: differing(&roles),
         verdicts: Vec::new(),
+        people_found: 0,
         broken_by: None,
         models: opened.iter().map(Opened::models).collect(),
         rows_without_person: Vec::new(),
@@ -125,6 +144,7 @@ pub async fn judge_together(
         dates,
     };
     if opened[0].type_of(&judged.person)? == &DataType::Utf8View {
+        let inputs: Vec<DataFrame> = opened.iter().map(|release| release.loaded.table.clone()).collect();
         let people = histories::spelled_in_two_ways(&inputs, &matching, &run.stop).await?;
         if people > 0 {
             judged.cannot_tell.push(format!(
@@ -147,42 +167,55 @@ pub async fn judge_together(
         })?);
     }
     let is_quasi = |column: &String| roles.iter().any(|roles| roles.get(column) == Some(&Role::Quasi));
-    for over in views(&opened) {
-        matching.over = over.clone();
-        let mut shown = Vec::with_capacity(opened.len());
-        for ((release, expected), roles) in opened.iter().zip(&expected).zip(&roles) {
-            let is_as_is = |(name, role): (&String, &Role)| (*role != Role::Quasi).then(|| name.clone());
-            let member = Member {
-                session: &release.loaded.session,
-                input: release.loaded.table.clone(),
-                output: as_texts(release.written.clone(), &release.loaded.policy.written_columns())?,
-                expected,
-                known_elsewhere: roles.iter().filter_map(is_as_is).filter(is_quasi).collect(),
-            };
-            shown.push(ShownRows::read(&member, &matching, &run.stop).await?);
-        }
-        let shown: Vec<&ShownRows<'_>> = shown.iter().collect();
-        if over.is_none() {
-            judged.rows_without_person = shown.iter().map(|rows| rows.rows_without_person).collect();
-        }
-        let verdict = histories::judge(&session, &shown, &run.stop).await?;
+    let mut shown = Vec::with_capacity(opened.len());
+    for ((release, expected), roles) in opened.iter().zip(&expected).zip(&roles) {
+        let is_as_is = |(name, role): (&String, &Role)| (*role != Role::Quasi).then(|| name.clone());
+        let member = Member {
+            session: &release.loaded.session,
+            input: release.loaded.table.clone(),
+            output: as_texts(release.written.clone(), &release.loaded.policy.written_columns())?,
+            expected,
+            known_elsewhere: roles.iter().filter_map(is_as_is).filter(is_quasi).collect(),
+        };
+        shown.push(ShownRows::read(&member, &matching, &views, &run.stop).await?);
+    }
+    judged.rows_without_person = shown.iter().map(|rows| rows.rows_without_person).collect();
+    let mut people_found = PeopleFound::default();
+    for (view, over) in views.into_iter().enumerate() {
+        let verdict = histories::judge(&session, &shown, view, &mut people_found, &run.stop).await?;
         if !verdict.are_safe() {
-            let mut first = shown.len();
-            for several in 2..shown.len() {
-                if !histories::judge(&session, &shown[..several], &run.stop).await?.are_safe() {
-                    first = several;
-                    break;
-                }
-            }
-            judged.broken_by = Some(judged.broken_by.map_or(first - 1, |known| known.min(first - 1)));
+            let first = first_unsafe(&session, &shown, view, run).await?;
+            judged.broken_by = Some(judged.broken_by.map_or(first, |known| known.min(first)));
         }
         judged.verdicts.push((over, verdict));
     }
+    judged.people_found = people_found.count();
     for (of_release, release) in releases.iter().zip(&opened) {
         of_release.input.still_the_same(run).map_err(|error| error.at(&release.shown))?;
     }
     judged.check_matching(!same.row.is_empty());
+    if !same.accept_new_people {
+        judged.check_returning(releases);
+    }
     Ok(judged)
+}
+
+/// Returns the place of the first release that is not safe with those before it, where all together are not.
+async fn first_unsafe(
+    session: &SessionContext,
+    shown: &[ShownRows<'_>],
+    view: usize,
+    run: &Run,
+) -> Result<usize> {
+    let mut people_found = PeopleFound::default();
+    for several in 2..shown.len() {
+        let verdict =
+            histories::judge(session, &shown[..several], view, &mut people_found, &run.stop).await?;
+        if !verdict.are_safe() {
+            return Ok(several - 1);
+        }
+    }
+    Ok(shown.len() - 1)
 }
 
 impl JudgedTogether {
@@ -200,6 +233,24 @@ impl JudgedTogether {
     pub(crate) fn model(&self, failed: &FailedModel) -> &str {
         let of_release = self.models.get(failed.release);
         of_release.and_then(|models| models.get(failed.model)).map_or("", String::as_str)
+    }
+
+    /// Looks for inputs in which too few people come back to believe that their names lasted.
+    fn check_returning(&mut self, releases: &[ReleaseOfInput]) {
+        let Some(Histories { returning, .. }) = self.over_all() else { return };
+        let few = returning.iter().zip(&releases[1..]).filter(|(returning, _)| returning.are_few());
+        let few = few.map(|(returning, release)| {
+            format!(
+                "{} of {} are in the input of {} and in one before it; if `{}` was numbered anew, nobody can be found again; if these \
+                 are other people, say so (accept new people)",
+                returning.both,
+                plural(returning.most(), "person", "people"),
+                release.place.out(),
+                self.person
+            )
+        });
+        let few: Vec<String> = few.collect();
+        self.cannot_tell.extend(few);
     }
 
     /// Looks for rows that cannot be told apart.
@@ -356,6 +407,28 @@ fn dates_of(releases: &[Opened], same: &SamePeople) -> Result<Vec<String>> {
     Ok(dates)
 }
 
+/// Returns the columns that all releases show as they are.
+fn as_is_in_all(roles: &[BTreeMap<String, Role>]) -> Vec<String> {
+    let Some((first, others)) = roles.split_first() else { return Vec::new() };
+    let is_as_is = |roles: &BTreeMap<String, Role>, name: &String| {
+        roles.get(name).is_some_and(|role| *role != Role::Quasi)
+    };
+    let names =
+        first.keys().filter(|name| is_as_is(first, name) && others.iter().all(|roles| is_as_is(roles, name)));
+    names.cloned().collect()
+}
+
+/// Checks that the columns whose values change are sensitive ones of some release.
+fn check_changes(roles: &[BTreeMap<String, Role>], changes: &[String]) -> Result<()> {
+    let is_sensitive = |name: &&String| roles.iter().any(|roles| roles.get(*name) == Some(&Role::Sensitive));
+    match changes.iter().find(|name| !is_sensitive(name)) {
+        Some(name) => {
+            Err(Error::policy(format!("no release has a sensitive column `{name}`")).at("--changes"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Returns the columns that do not have one role in all releases.
 fn differing(roles: &[BTreeMap<String, Role>]) -> BTreeMap<String, Vec<Option<Role>>> {
     let names: BTreeSet<&String> = roles.iter().flat_map(BTreeMap::keys).collect();
@@ -365,10 +438,10 @@ fn differing(roles: &[BTreeMap<String, Role>]) -> BTreeMap<String, Vec<Option<Ro
 }
 
 /// Returns what an attacker may know: all quasi-identifiers, and each subset that a model names.
-fn views(releases: &[Opened]) -> BTreeSet<Option<Vec<String>>> {
+fn views(releases: &[Opened]) -> Vec<View> {
     let requirements = releases.iter().flat_map(|release| &release.loaded.policy.requirements);
     let is_of_classes =
         |requirement: &&Requirement| !matches!(requirement.model.needs(), Needs::Population | Needs::Table);
     let subsets = requirements.filter(is_of_classes).map(|requirement| requirement.quasi.clone());
-    subsets.chain([None]).collect()
+    subsets.chain([None]).collect::<BTreeSet<View>>().into_iter().collect()
 }

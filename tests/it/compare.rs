@@ -158,7 +158,13 @@ fn histories_are_those_of_the_released_files() {
             let source = PolicySource { spec: &spec, files: &Folder(".".into()) };
             let (mut released, mut kept, mut files) = (Vec::new(), Vec::new(), Vec::new());
             let row = if by_visit { vec!["visit".to_owned()] } else { Vec::new() };
-            let same = SamePeople { row, dates: Some(Vec::new()), ..SamePeople::default() };
+            let same = SamePeople {
+                row,
+                dates: Some(Vec::new()),
+                changes_are_unknown: true,
+                accept_new_people: true,
+                ..SamePeople::default()
+            };
             let answer: Option<CompareAnswer> = with_run(async |run| {
                 for (number, visits) in inputs.iter().enumerate() {
                     let (name, out) = (format!("in{number}.csv"), place.path(&format!("out{number}")));
@@ -277,6 +283,32 @@ fn what_cannot_be_told_is_said() {
     fs::rename(place.path("june.private.json"), place.path("elsewhere.json")).unwrap();
     place.run(COMPARE).exit(2).says("private record june.private.json is missing");
     place.run(&format!("{COMPARE} --private march.private.json --private elsewhere.json")).exit(0);
+}
+
+/// People with new numbers are not found again, and nothing that their histories say is right.
+#[test]
+fn people_who_are_numbered_anew_are_told() {
+    let place = Place::new();
+    march_and_june(&place, "e,1003,asthma\n");
+    let renumbered = "person,zip,disease\nv,1001,flu\nw,1002,gout\nx,2001,HIV\ny,2002,cold\ne,1003,asthma\n";
+    place.write("june.csv", renumbered);
+    place.run("release june.csv --policy p.toml --to june --overwrite").exit(0);
+    let ran = place.run(COMPARE).exit(1);
+    assert!(ran.out.contains("0 of 4 people are in the input of june and in one before it"), "{}", ran.out);
+    let found = place.run(&format!("{COMPARE} --format json --accept-new-people")).exit(1).json();
+    assert_eq!(found["verdict"], json!("cannot_tell"), "the files alone pair four of four rows: {found:#}");
+    let query = "SELECT * FROM compare('march', 'june', input => 'march.csv', input => 'june.csv')";
+    place.run_on("sql -c", Some(query), "").exit(1).says("0 of 4 people are in the input of june");
+
+    // Other people, with other values.
+    place.write("june.csv", "person,zip,disease\nv,3001,a\nw,3002,b\nx,4001,c\ny,4002,d\n");
+    place.run("release june.csv --policy p.toml --to june --overwrite").exit(0);
+    place.run(COMPARE).exit(1);
+    place.run(&format!("{COMPARE} --accept-new-people")).exit(0);
+    place
+        .run(&format!("{COMPARE} --changes nothing"))
+        .exit(2)
+        .says("no release has a sensitive column `nothing`");
 }
 
 /// `p1 ` is not `p1`, and 7 is not `007`.

@@ -119,6 +119,16 @@ impl<'a> Arguments<'a> {
         texts.ok_or_else(|| self.refused(format!("`{key}`: expected a text in quotes")))
     }
 
+    /// Returns whether `key => true` is given.
+    pub(super) fn named_bool(&mut self, key: &str) -> Result<bool> {
+        let arguments: Vec<String> = self.take_named(key).iter().map(SqlExpr::to_string).collect();
+        match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            [] | ["false"] => Ok(false),
+            ["true"] => Ok(true),
+            _ => Err(self.refused(format!("`{key}`: expected true or false, once"))),
+        }
+    }
+
     /// Returns the next argument as a table: a name, a CTE, a subquery, a table function, or a text
     /// for a file.
     pub(super) fn table(&mut self) -> Result<LogicalPlan> {

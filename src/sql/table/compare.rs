@@ -1,11 +1,11 @@
 //! `compare(release, release..., input => file..., [person => column], [row => column]..., [dates => column]..., [changes =>
-//! column]...)`: are releases of the same people safe together?
+//! column]..., [changes_unknown => true], [accept_new_people => true])`: are releases of the same people safe together?
 //!
 //! # Contract
 //! Releases are folders or addresses in quotes, in the order in which they were published, each with its private record beside
 //! it; `input` is given once for each, in the same order: a path, a glob or an address. `person` names people in all inputs, by
 //! default the individual column of the policies; `row` tells the rows of a person apart, by default all columns that every
-//! release shows; `dates` and `changes` are those of `kanon compare`. The *history* of a row is the class that shows it in each
+//! release shows; `dates`, `changes`, `changes_unknown` and `accept_new_people` are those of `kanon compare`. The *history* of a row is the class that shows it in each
 //! release, or that none does. The result has a row for each set of releases that shows histories: `over` (TEXT: the
 //! quasi-identifiers that the attacker knows, NULL for all), `shown` (TEXT: these releases), `histories`, `rows`, `fewest_people`
 //! (of a history), `not_safe` (histories) and `rows_not_safe` (BIGINT). The releases are safe together if `not_safe` is 0 in
@@ -36,7 +36,7 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 const DOC: &Doc = &Doc {
     name: "compare",
     summary: "releases of the same people: which rows do too few people share in all of them?",
-    parameters: "release, release..., input => file..., [person => column], [row => column]..., [dates => column]..., [changes => column]...",
+    parameters: "release, release..., input => file..., [person => column], [row => column]..., [dates => column]..., [changes => column]..., [changes_unknown => true], [accept_new_people => true]",
     example: "SELECT * FROM compare('march', 'june', input => 'march.csv', input => 'june.csv', row => 'visit')",
     paper: None,
 };
@@ -62,9 +62,18 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let row = call.named_texts("row")?;
     let dates = call.named_texts("dates")?;
     let changes = call.named_texts("changes")?;
-    call.finish(&["input", "person", "row", "dates", "changes"])?;
+    let changes_are_unknown = call.named_bool("changes_unknown")?;
+    let accept_new_people = call.named_bool("accept_new_people")?;
+    call.finish(&["input", "person", "row", "dates", "changes", "changes_unknown", "accept_new_people"])?;
     let dates = if dates.is_empty() { None } else { Some(dates) };
-    let same = SamePeople { person: person.into_iter().next(), row, dates, changes };
+    let same = SamePeople {
+        person: person.into_iter().next(),
+        row,
+        dates,
+        changes,
+        changes_are_unknown,
+        accept_new_people,
+    };
     plan_of(Arc::new(Compare { releases, inputs, same }), Vec::new(), schema())
 }
 

@@ -8,47 +8,46 @@ use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
 use super::DOING;
+use super::shown_rows::{ShownRows, date_name};
 use crate::engine::{Context, column};
 use crate::error::Result;
 use crate::progress::CancelToken;
 
-/// The least and the greatest value of columns in each input.
-pub(crate) struct Dates {
-    columns: Vec<String>,
-    /// Of each input, and each of the columns that it has with a value.
+/// The least and the greatest value of dates in each input, among the rows that have a person.
+pub(super) struct Dates {
+    /// Of each input, and each of the dates that it has with a value.
     ranges: Vec<Vec<(usize, [ScalarValue; 2])>>,
 }
 
 impl Dates {
-    /// Reads the least and the greatest value of columns, which have one type wherever they are.
+    /// Reads the least and the greatest value of dates, each of which has one type wherever it is.
     ///
     /// # Errors
     /// A data error when reading fails.
-    pub(crate) async fn read(columns: Vec<String>, inputs: &[DataFrame], stop: &CancelToken) -> Result<Self> {
-        let mut ranges = Vec::with_capacity(inputs.len());
-        for input in inputs {
+    pub(super) async fn read(releases: &[ShownRows<'_>], stop: &CancelToken) -> Result<Self> {
+        let mut ranges = Vec::with_capacity(releases.len());
+        for release in releases {
             let mut of_input = Vec::new();
-            for (at, name) in columns.iter().enumerate() {
-                if input.schema().as_arrow().field_with_name(name).is_ok() {
-                    of_input.extend(range(input, name, stop).await?.map(|range| (at, range)));
-                }
+            for at in &release.dates {
+                let range = range(&release.table, &date_name(*at), stop).await?;
+                of_input.extend(range.map(|range| (*at, range)));
             }
             ranges.push(of_input);
         }
-        Ok(Self { columns, ranges })
+        Ok(Self { ranges })
     }
 
-    /// Returns the expression of a word with a bit for each input in which a row of `input` was not, as its dates tell.
+    /// Returns the expression of a word with a bit for each input in which a row of a release was not, as its dates tell.
     ///
     /// # Errors
     /// When the plan cannot be built.
-    pub(super) fn not_in(&self, input: &DataFrame) -> Result<Expr> {
+    pub(super) fn not_in(&self, release: &ShownRows<'_>) -> Result<Expr> {
         let mut inputs = lit(0u64);
         for (place, ranges) in self.ranges.iter().enumerate() {
-            let there = ranges.iter().map(|(at, range)| (&self.columns[*at], range));
-            let there = there.filter(|(name, _)| input.schema().as_arrow().field_with_name(name).is_ok());
-            let outside = there.map(|(name, [least, most])| {
-                column(name).lt(lit(least.clone())).or(column(name).gt(lit(most.clone())))
+            let there = ranges.iter().filter(|(at, _)| release.dates.contains(at));
+            let outside = there.map(|(at, [least, most])| {
+                let date = || column(date_name(*at));
+                date().lt(lit(least.clone())).or(date().gt(lit(most.clone())))
             });
             if let Some(outside) = outside.reduce(Expr::or) {
                 inputs = inputs + when(outside, lit(1u64 << place)).otherwise(lit(0u64)).context(DOING)?;

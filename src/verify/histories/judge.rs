@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, UInt64Array};
-use arrow::datatypes::UInt64Type;
+use arrow::array::Array;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 
 use super::DOING;
-use super::shown_rows::{ShownRows, lost};
-use super::trace::{TRACED, Traced};
+use super::shown_rows::{ShownRows, lost, numbers};
+use super::trace::{Returning, TRACED, Traced};
 use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::Result;
@@ -33,6 +32,21 @@ pub(crate) struct Histories {
     pub(crate) repeated: u64,
     /// The repeated rows that are not in the class of the row they repeat.
     pub(crate) ambiguous: u64,
+    /// Who comes back in each input but the first.
+    pub(crate) returning: Vec<Returning>,
+}
+
+/// The people with a row in a history that is not safe, as hashes.
+#[derive(Default)]
+pub(crate) struct PeopleFound {
+    people: HashSet<[u64; 2]>,
+    held: Option<Held>,
+}
+
+impl PeopleFound {
+    pub(crate) fn count(&self) -> u64 {
+        self.people.len() as u64
+    }
 }
 
 /// The histories of rows that the same releases show.
@@ -74,23 +88,23 @@ impl Histories {
 /// A data error when reading fails or memory runs out, an interruption.
 pub(super) async fn judge(
     session: &SessionContext,
-    releases: &[&ShownRows<'_>],
+    releases: &[ShownRows<'_>],
+    view: usize,
     traced: Traced,
+    people_found: &mut PeopleFound,
     stop: &CancelToken,
 ) -> Result<Histories> {
-    let Traced { table, people, repeated, ambiguous } = traced;
+    let Traced { table, people, repeated, ambiguous, returning } = traced;
     let order = [TRACED[0], TRACED[1], TRACED[2], TRACED[3], TRACED[4]];
     let rows = table.sort(order.map(|name| column(name).sort(true, true)).to_vec()).context(DOING)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
-    let found = Histories { people, repeated, ambiguous, ..Histories::default() };
-    let mut judge = Judge::new(releases, found, &budget);
+    let found = Histories { people, repeated, ambiguous, returning, ..Histories::default() };
+    let mut judge = Judge::new(releases, view, found, &budget);
     let mut stream = rows.execute_stream().await.context(DOING)?;
     while let Some(batch) = stream.next().await {
         stop.check()?;
         let batch = batch.context(DOING)?;
-        let columns =
-            batch.columns().iter().map(|array| array.as_primitive_opt::<UInt64Type>().ok_or_else(lost));
-        let columns: Vec<&UInt64Array> = columns.collect::<Result<_>>()?;
+        let columns = numbers(&batch)?;
         let (first, values) = columns.split_at(TRACED.len());
         for row in 0..batch.num_rows() {
             let [a, b, release, person_a, person_b, _, pattern] = first else { return Err(lost()) };
@@ -106,12 +120,16 @@ pub(super) async fn judge(
     judge.end_history();
     judge.account()?;
     judge.found.people_found = judge.people_found.len() as u64;
+    people_found.people.extend(judge.people_found);
+    let held = people_found.held.get_or_insert_with(|| Held::new(&budget));
+    held.at_least(people_found.people.capacity() * size_of::<[u64; 2]>())?;
     Ok(judge.found)
 }
 
 /// Reads rows in the order of histories, releases and people.
 struct Judge<'a> {
-    releases: &'a [&'a ShownRows<'a>],
+    releases: &'a [ShownRows<'a>],
+    view: usize,
     history: Option<[u64; 2]>,
     pattern: u64,
     release: usize,
@@ -131,9 +149,10 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(releases: &'a [&'a ShownRows<'a>], found: Histories, budget: &Arc<dyn Budget>) -> Self {
+    fn new(releases: &'a [ShownRows<'a>], view: usize, found: Histories, budget: &Arc<dyn Budget>) -> Self {
         Self {
             releases,
+            view,
             history: None,
             pattern: 0,
             release: 0,
@@ -162,7 +181,7 @@ impl<'a> Judge<'a> {
 
     /// Judges the rows of the history as the release shows them.
     fn end_release(&mut self) {
-        let release = self.releases[self.release];
+        let release = &self.releases[self.release];
         let (people, values) = (mem::take(&mut self.people), mem::take(&mut self.values));
         let rows = people.len() as u64;
         let mut distinct = people.clone();
@@ -186,7 +205,7 @@ impl<'a> Judge<'a> {
             .collect();
         let inputs = release.inputs.as_slice();
         let seen = SeenClass { rows, size, unowned_rows: 0, values: &of_values, inputs, individuals: None };
-        for model in &release.models {
+        for model in release.models(self.view) {
             let value = model.requirement.model.value(&seen.of_column(model.column));
             if !model.requirement.holds(size, value) {
                 self.failed.push(FailedModel { release: self.release, model: model.at, on_lasting: false });
@@ -206,7 +225,7 @@ impl<'a> Judge<'a> {
                 }
             }
         }
-        self.least = self.least.max(release.least);
+        self.least = self.least.max(release.least(self.view));
         self.rows = rows;
         self.of_history = distinct;
     }
@@ -242,7 +261,7 @@ impl<'a> Judge<'a> {
         for (release, rows) in
             self.releases.iter().enumerate().filter(|(at, _)| self.pattern & (1 << at) != 0)
         {
-            for model in &rows.models {
+            for model in rows.models(self.view) {
                 let lasting = model.lasting.and_then(|name| self.lasting.get(name));
                 let Some((2.., common)) = lasting.map(|(releases, common)| (*releases, common)) else {
                     continue;

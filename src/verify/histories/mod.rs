@@ -15,7 +15,10 @@
 //! sorted by history and release               -> verdict     counted like classes (`judge.rs`)
 //! ```
 //! Both sorts spill. A row that is not shown was suppressed or was not there, and no file tells which, unless a date of the row lies
-//! outside of those of the input ([`Dates`]): then it was not there.
+//! outside of those of the input (`dates.rs`): then it was not there.
+//!
+//! Who knows whose rows changed since a release showed them tells these from the others, so that they are another history
+//! ([`Matching::known_changes`]).
 //!
 //! Somebody who takes values for constant also compares what the same row shows twice. So the values that a history shows in *all*
 //! its releases have to satisfy the models of values, too, but for columns that are known to change ([`Matching::changes`]).
@@ -26,16 +29,19 @@ mod shown_rows;
 mod spelling;
 mod trace;
 
+use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::scalar::ScalarValue;
 
 use super::Expected;
-use crate::engine::functions::random_keys;
+use crate::engine::pseudonym::{PseudonymKey, pseudonym};
+use crate::engine::{Context, column};
 use crate::error::Result;
 use crate::progress::CancelToken;
-pub(crate) use dates::Dates;
-pub(crate) use judge::{FailedModel, Histories, Pattern};
+pub(crate) use judge::{FailedModel, Histories, Pattern, PeopleFound};
 pub(crate) use shown_rows::ShownRows;
 pub(crate) use spelling::spelled_in_two_ways;
+pub(crate) use trace::Returning;
 
 const DOING: &str = "comparing releases";
 
@@ -63,38 +69,49 @@ pub(crate) struct Matching {
     pub(crate) row: Vec<String>,
     /// The sensitive columns whose values change from one release to the next, as everybody knows.
     pub(crate) changes: Vec<String>,
-    /// The dates that tell that a row was not in an input.
-    pub(crate) dates: Dates,
-    /// The quasi-identifiers that the attacker knows; `None` for all.
-    pub(crate) over: Option<Vec<String>>,
-    /// The keys of the hashes of people.
-    of_people: [[u64; 2]; 2],
-    /// The keys of the hashes of rows, and of values that last.
-    of_rows: [[u64; 2]; 2],
+    /// The columns that all releases show as they are, if everybody knows whose rows change: a row whose values change is told from
+    /// one that stays as it was. Empty if nobody knows it, or if rows are matched by their values.
+    pub(crate) known_changes: Vec<String>,
+    /// The columns whose values tell that a row was not in an input, where they lie outside of its values.
+    pub(crate) dates: Vec<String>,
+    /// The key of the pseudonyms of people, rows and values.
+    pub(crate) key: PseudonymKey,
 }
 
 impl Matching {
-    /// Matches the rows of people by these columns.
-    ///
-    /// # Errors
-    /// A data error when the system has no random numbers.
-    pub(crate) fn new(person: String, row: Vec<String>, changes: Vec<String>, dates: Dates) -> Result<Self> {
-        let (of_people, of_rows) = (random_keys(DOING)?, random_keys(DOING)?);
-        Ok(Self { person, row, changes, dates, over: None, of_people, of_rows })
+    /// Returns the pseudonyms of a row's person, the first NULL without one, of the row among those of the person, and of its values.
+    fn row_of(&self) -> Result<Vec<Expr>> {
+        let person = || column(&self.person);
+        let of_person = |half: &str| pseudonym(&self.key, &format!("person {half}"), vec![person()]);
+        let nobody = lit(ScalarValue::UInt64(None));
+        let known = when(person().is_null(), nobody).otherwise(of_person("a")).context(DOING)?;
+        let row = pseudonym(&self.key, "row", self.row.iter().map(column).collect());
+        let values = match self.known_changes.as_slice() {
+            [] => lit(0u64),
+            columns => pseudonym(&self.key, "values", columns.iter().map(column).collect()),
+        };
+        let [a, b, of_row, of_values] = shown_rows::ROW;
+        Ok(vec![known.alias(a), of_person("b").alias(b), row.alias(of_row), values.alias(of_values)])
     }
 }
 
-/// Judges releases together, in the order in which they were published.
+/// The quasi-identifiers that an attacker knows; `None` for all.
+pub(crate) type View = Option<Vec<String>>;
+
+/// Judges releases together, in the order in which they were published, as the attacker of a view sees them. The people of
+/// histories that are not safe are added to `people_found`.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out, an interruption.
 pub(crate) async fn judge(
     session: &SessionContext,
-    releases: &[&ShownRows<'_>],
+    releases: &[ShownRows<'_>],
+    view: usize,
+    people_found: &mut PeopleFound,
     stop: &CancelToken,
 ) -> Result<Histories> {
-    let traced = trace::trace(session, releases, stop).await?;
-    judge::judge(session, releases, traced, stop).await
+    let traced = trace::trace(session, releases, view, stop).await?;
+    judge::judge(session, releases, view, traced, people_found, stop).await
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The rows of one release: whose each is, which class shows it, and the values that models look at.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
+use arrow::array::{Array, AsArray, BooleanArray, UInt64Array};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use arrow::record_batch::RecordBatch;
@@ -11,9 +12,10 @@ use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
-use super::{DOING, Matching, Member};
+use super::{DOING, Matching, Member, View};
 use crate::class::Budget;
 use crate::engine::functions::{random_keys, row_hash};
+use crate::engine::pseudonym::pseudonym;
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
 use crate::engine::{Context, PoolBudget, column};
@@ -25,29 +27,42 @@ use crate::verify::distributions_of;
 use crate::verify::each_class::seen;
 use crate::verify::expected::Expected;
 use crate::verify::members::{Members, member as member_of};
-use crate::verify::per_class::{INDIVIDUAL, PerClass, individual};
+use crate::verify::per_class::{INDIVIDUAL, PerClass};
 
-/// Of each row its person as two hashes, its hash, the inputs in which it was not, as its dates tell, and the class that shows it
-/// as two hashes; values follow.
-pub(super) const FIRST: [&str; 6] =
-    [INDIVIDUAL[0], INDIVIDUAL[1], "kanon_row", "kanon_not_in", CLASS[0], CLASS[1]];
+/// Of each row its person as two hashes, its own, and that of its values.
+pub(super) const ROW: [&str; 4] = [INDIVIDUAL[0], INDIVIDUAL[1], "kanon_row", "kanon_values"];
 
-/// The class, NULL for a row that no class shows.
-pub(super) const CLASS: [&str; 2] = ["kanon_shown_a", "kanon_shown_b"];
+/// Returns the names of the class that shows a row to an attacker who knows the quasi-identifiers of a view: two hashes, the first
+/// NULL for a row that no class shows.
+pub(super) fn class_names(view: usize) -> [String; 2] {
+    ["a", "b"].map(|half| format!("kanon_shown_{view}_{half}"))
+}
+
+/// Returns the name of a column of values.
+pub(super) fn value_name(at: usize) -> String {
+    format!("kanon_of_row_{at}")
+}
+
+/// Returns the name of a column whose values tell that a row was not in an input.
+pub(super) fn date_name(at: usize) -> String {
+    format!("kanon_date_{at}")
+}
 
 /// The rows of a release as histories look at them, in a spill file.
 pub(crate) struct ShownRows<'a> {
-    /// The columns [`FIRST`], then those of [`value_name`].
+    /// The columns [`ROW`], those of [`class_names`] for each view, those of [`value_name`], and those of [`date_name`].
     pub(super) table: DataFrame,
     /// The number of columns with values: the counted ones, then the lasting ones.
     pub(super) width: usize,
-    pub(super) models: Vec<JudgedModel<'a>>,
+    models: Vec<JudgedModel<'a>>,
     /// The distribution of each counted column over the input.
     pub(super) inputs: Vec<Distribution>,
     /// The columns whose values last, by their names, behind the counted ones.
     pub(super) lasting: Vec<String>,
-    /// The number of people that each class promises.
-    pub(super) least: u64,
+    /// The places among the dates of those that the release has.
+    pub(super) dates: Vec<usize>,
+    /// What attackers know.
+    views: Vec<View>,
     /// The rows without a person; they have no history.
     pub(crate) rows_without_person: u64,
 }
@@ -63,17 +78,17 @@ pub(super) struct JudgedModel<'a> {
     pub(super) lasting: Option<&'a str>,
 }
 
-/// Returns the name of a column of values.
-pub(super) fn value_name(at: usize) -> String {
-    format!("kanon_of_row_{at}")
-}
-
 impl<'a> ShownRows<'a> {
-    /// Reads the rows of a release once.
+    /// Reads the rows of a release once, for attackers who know the quasi-identifiers of these views.
     ///
     /// # Errors
     /// An unmet error if the private record assigns no class to a row, a data error when reading fails or memory runs out.
-    pub(crate) async fn read(member: &Member<'a>, matching: &Matching, stop: &CancelToken) -> Result<Self> {
+    pub(crate) async fn read(
+        member: &Member<'a>,
+        matching: &Matching,
+        views: &[View],
+        stop: &CancelToken,
+    ) -> Result<Self> {
         let expected = member.expected;
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(member.session, "histories"));
         let labels = expected.labels(&budget);
@@ -84,72 +99,94 @@ impl<'a> ShownRows<'a> {
         lasting.sort_unstable();
         lasting.dedup();
 
-        let by_all = class_columns(expected, &member.known_elsewhere, None);
-        let by_known = class_columns(expected, &member.known_elsewhere, matching.over.as_deref());
-        let (of_all, of_known) = (random_keys(DOING)?[0], random_keys(DOING)?);
+        let by_all = class_columns(expected, &member.known_elsewhere, &None);
+        let of_all = random_keys(DOING)?[0];
         let released = numbered(member.output.clone(), expected, &labels, Vec::new())?;
         let members = shown_classes(released, row_hash(of_all, by_all.clone()), &budget, stop).await?;
 
-        let mut others = individual(column(&matching.person), matching.of_people)?;
-        let of_row = matching.row.iter().map(column).collect();
-        others.push(row_hash(matching.of_rows[0], of_row).alias(FIRST[2]));
-        others.push(matching.dates.not_in(&member.input)?.alias(FIRST[3]));
+        let mut others = matching.row_of()?;
         let of_counted = counted.iter().enumerate();
         others.extend(of_counted.map(|(at, (of, _))| seen(of, column(of.name())).alias(counted_name(at))));
         for (at, name) in lasting.iter().enumerate() {
-            let hash = row_hash(matching.of_rows[1], vec![column(name)]);
-            let known = when(column(name).is_null(), null()).otherwise(hash).context(DOING)?;
-            others.push(known.alias(value_name(at)));
+            let value = pseudonym(&matching.key, &format!("value of {name}"), vec![column(name)]);
+            let known = when(column(name).is_null(), null()).otherwise(value).context(DOING)?;
+            others.push(known.alias(lasting_name(at)));
         }
+        let schema = member.input.schema().as_arrow();
+        let dates = matching.dates.iter().enumerate();
+        let dates: Vec<(usize, &String)> =
+            dates.filter(|(_, name)| schema.field_with_name(name).is_ok()).collect();
+        others.extend(dates.iter().map(|(at, name)| column(*name).alias(date_name(*at))));
         let rows = numbered_input(member.input.clone(), expected, assigner.as_ref(), &labels, others)?;
         let width = counted.len() + lasting.len();
         let mut fold = PerClass::new(counted.len(), expected.individual.is_some(), &budget);
         let inputs = distributions_of(&member.input, &rows, expected, &counted, &mut fold, stop).await?;
 
-        let shown = member_of(Arc::new(members), row_hash(of_all, by_all));
-        let class = row_hash(of_known[0], by_known.clone());
-        let mut columns: Vec<Expr> = FIRST[..4].iter().map(|name| column(*name)).collect();
-        columns.push(when(shown.is_null(), null()).otherwise(class).context(DOING)?.alias(CLASS[0]));
-        columns.push(row_hash(of_known[1], by_known).alias(CLASS[1]));
-        columns.extend((0..counted.len()).map(|at| column(counted_name(at))));
-        columns.extend((0..lasting.len()).map(|at| column(value_name(at))));
+        let mut columns: Vec<Expr> = ROW.map(column).to_vec();
+        let members = Arc::new(members);
+        for (view, over) in views.iter().enumerate() {
+            let [a, b] = class_names(view);
+            let shown = member_of(Arc::clone(&members), row_hash(of_all, by_all.clone()));
+            let (known, keys) = (class_columns(expected, &member.known_elsewhere, over), random_keys(DOING)?);
+            let class = row_hash(keys[0], known.clone());
+            columns.push(when(shown.is_null(), null()).otherwise(class).context(DOING)?.alias(a));
+            columns.push(row_hash(keys[1], known).alias(b));
+        }
+        let before_values = columns.len();
+        let values = (0..counted.len()).map(counted_name).chain((0..lasting.len()).map(lasting_name));
+        columns.extend(values.enumerate().map(|(at, name)| column(name).alias(value_name(at))));
+        columns.extend(dates.iter().map(|(at, _)| column(date_name(*at))));
         let rows = rows.select(columns).context(DOING)?;
 
-        let schema = schema(width);
+        let counted = before_values..before_values + counted.len();
+        let schema = schema_of(rows.schema().as_arrow(), &counted);
         let stream = rows.execute_stream().await.context(DOING)?;
         let mut rows_without_person = 0;
         let batches = stream.map(|batch| {
             let batch = batch.context(DOING)?;
             let (batch, without) = with_person(&batch)?;
             rows_without_person += without;
-            as_numbers(&batch, &schema, counted.len(), &mut fold)
+            as_numbers(&batch, &schema, &counted, &mut fold)
         });
         let runtime = member.session.runtime_env();
         let rows = SpilledRows::write(runtime, Arc::clone(&schema), batches.boxed(), stop, DOING).await?;
-        let of_classes = expected.requirements.iter().filter(|one| one.quasi == matching.over);
-        let least = of_classes.map(|requirement| requirement.model.min_size()).max();
         Ok(Self {
             table: table_of_partitions(member.session, vec![Arc::new(rows)])?,
             width,
             models,
             inputs,
             lasting,
-            least: least.unwrap_or_default().max(LEAST_PEOPLE),
+            dates: dates.into_iter().map(|(at, _)| at).collect(),
+            views: views.to_vec(),
             rows_without_person,
         })
+    }
+
+    /// Returns the models that say something about a class by itself to the attacker of a view.
+    pub(super) fn models(&self, view: usize) -> impl Iterator<Item = &JudgedModel<'a>> {
+        self.models.iter().filter(move |model| model.requirement.quasi == self.views[view])
+    }
+
+    /// Returns the number of people that each class promises to the attacker of a view.
+    pub(super) fn least(&self, view: usize) -> u64 {
+        let promised = self.models(view).map(|model| model.requirement.model.min_size());
+        promised.max().unwrap_or_default().max(LEAST_PEOPLE)
     }
 }
 
 /// One person alone is found, whatever a model says.
 const LEAST_PEOPLE: u64 = 2;
 
-/// Returns the models that say something about a class by itself, over the quasi-identifiers that the attacker knows.
+fn lasting_name(at: usize) -> String {
+    format!("kanon_lasting_{at}")
+}
+
+/// Returns the models that say something about a class by itself.
 fn models_of<'a>(expected: &'a Expected<'a>, matching: &Matching) -> Result<Vec<JudgedModel<'a>>> {
     let looks_at = expected.looks_at()?;
     let all = expected.requirements.iter().zip(looks_at).enumerate();
     let judged = all.filter(|(_, (requirement, _))| {
-        let needs = requirement.model.needs();
-        requirement.quasi == matching.over && !matches!(needs, Needs::Population | Needs::Table)
+        !matches!(requirement.model.needs(), Needs::Population | Needs::Table)
     });
     let models = judged.map(|(at, (requirement, column))| {
         let of_values = requirement.sensitive.as_ref().filter(|column| {
@@ -163,8 +200,8 @@ fn models_of<'a>(expected: &'a Expected<'a>, matching: &Matching) -> Result<Vec<
 }
 
 /// Returns the columns whose values form the classes of an attacker who knows some of the quasi-identifiers.
-fn class_columns(expected: &Expected<'_>, known_elsewhere: &[String], over: Option<&[String]>) -> Vec<Expr> {
-    let is_known = |name: &String| over.is_none_or(|over| over.contains(name));
+fn class_columns(expected: &Expected<'_>, known_elsewhere: &[String], over: &View) -> Vec<Expr> {
+    let is_known = |name: &String| over.as_ref().is_none_or(|over| over.contains(name));
     let columns =
         expected.columns.iter().enumerate().filter(|(_, (name, quasi))| {
             is_known(name) && (quasi.is_some() || known_elsewhere.contains(name))
@@ -179,7 +216,8 @@ async fn shown_classes(
     budget: &Arc<dyn Budget>,
     stop: &CancelToken,
 ) -> Result<Members> {
-    let classes = released.select(vec![class.alias(CLASS[0])]).context(DOING)?.distinct().context(DOING)?;
+    let classes =
+        released.select(vec![class.alias("kanon_class")]).context(DOING)?.distinct().context(DOING)?;
     let mut stream = classes.execute_stream().await.context(DOING)?;
     let mut members = Members::new(budget);
     while let Some(batch) = stream.next().await {
@@ -195,10 +233,13 @@ fn null() -> Expr {
     lit(ScalarValue::UInt64(None))
 }
 
-fn schema(width: usize) -> SchemaRef {
-    let first = FIRST.iter().map(|name| Field::new(*name, DataType::UInt64, *name == CLASS[0]));
-    let values = (0..width).map(|at| Field::new(value_name(at), DataType::UInt64, true));
-    Arc::new(Schema::new(first.chain(values).collect::<Vec<_>>()))
+/// Returns the schema of rows whose values are numbers in these columns.
+fn schema_of(rows: &Schema, counted: &Range<usize>) -> SchemaRef {
+    let fields = rows.fields().iter().enumerate().map(|(at, field)| match counted.contains(&at) {
+        true => Arc::new(Field::new(field.name(), DataType::UInt64, true)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Returns the rows of a batch that have a person, and the number of the others.
@@ -216,18 +257,20 @@ fn with_person(batch: &RecordBatch) -> Result<(RecordBatch, u64)> {
 fn as_numbers(
     batch: &RecordBatch,
     schema: &SchemaRef,
-    counted: usize,
+    counted: &Range<usize>,
     fold: &mut PerClass,
 ) -> Result<RecordBatch> {
-    let (first, values) = batch.columns().split_at(FIRST.len());
-    let (values, lasting) = values.split_at(counted);
-    let mut columns = first.to_vec();
-    for (at, values) in values.iter().enumerate() {
-        let numbers = fold.numbers(at, values)?.into_iter().map(|number| number.map(u64::from));
-        columns.push(Arc::new(numbers.collect::<UInt64Array>()) as ArrayRef);
+    let mut columns = batch.columns().to_vec();
+    for (number, at) in counted.clone().enumerate() {
+        let numbers = fold.numbers(number, &columns[at])?.into_iter().map(|number| number.map(u64::from));
+        columns[at] = Arc::new(numbers.collect::<UInt64Array>());
     }
-    columns.extend_from_slice(lasting);
     RecordBatch::try_new(Arc::clone(schema), columns).context(DOING)
+}
+
+/// Returns the columns of a batch, which are all numbers.
+pub(super) fn numbers(batch: &RecordBatch) -> Result<Vec<&UInt64Array>> {
+    batch.columns().iter().map(|array| array.as_primitive_opt().ok_or_else(lost)).collect()
 }
 
 pub(super) fn lost() -> Error {

@@ -11,8 +11,8 @@ use futures::StreamExt;
 
 use super::shown_rows::lost;
 use super::{DOING, Matching};
-use crate::engine::functions::{OfValues, of_values, row_hash};
-use crate::engine::{Context, column};
+use crate::engine::functions::{OfValues, of_values, random_keys, row_hash};
+use crate::engine::{Context, column, union_of};
 use crate::error::Result;
 use crate::progress::CancelToken;
 
@@ -30,19 +30,16 @@ pub(crate) async fn spelled_in_two_ways(
     matching: &Matching,
     stop: &CancelToken,
 ) -> Result<u64> {
-    let mut all: Option<DataFrame> = None;
+    let key = random_keys(DOING)?[0];
+    let mut all = Vec::with_capacity(inputs.len());
     for (place, input) in inputs.iter().enumerate() {
         let of_input = input.clone().filter(column(&matching.person).is_not_null()).context(DOING)?;
         let loose = of_values(Arc::new(Loose), &matching.person, column(&matching.person));
-        let person = row_hash(matching.of_people[0], vec![column(&matching.person)]);
+        let person = row_hash(key, vec![column(&matching.person)]);
         let columns = vec![loose.alias(LOOSE), person.alias(PERSON), lit(1i64 << place).alias(INPUTS)];
-        let people = of_input.select(columns).context(DOING)?.distinct().context(DOING)?;
-        all = Some(match all {
-            Some(others) => others.union(people).context(DOING)?,
-            None => people,
-        });
+        all.push(of_input.select(columns).context(DOING)?.distinct().context(DOING)?);
     }
-    let people = all.ok_or_else(lost)?;
+    let people = union_of(all, DOING)?;
     let by_person = vec![col(LOOSE), col(PERSON)];
     let people = people.aggregate(by_person, vec![sum(col(INPUTS)).alias(INPUTS)]).context(DOING)?;
     let spellings = vec![count(lit(1i64)).alias(PERSON), bit_and(col(INPUTS)).alias(INPUTS)];

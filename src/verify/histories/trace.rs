@@ -4,8 +4,8 @@ use std::hash::Hasher;
 use std::mem;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt64Array, UInt64Builder};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
+use arrow::array::{Array, ArrayRef, UInt64Builder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -14,21 +14,31 @@ use futures::StreamExt;
 use siphasher::sip::SipHasher13;
 
 use super::DOING;
-use super::shown_rows::{FIRST, ShownRows, lost, value_name};
+use super::dates::Dates;
+use super::shown_rows::{ROW, ShownRows, class_names, lost, numbers, value_name};
 use crate::engine::functions::random_keys;
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
-use crate::engine::{Context, column};
+use crate::engine::{Context, column, union_of};
 use crate::error::Result;
 use crate::progress::CancelToken;
 
 /// The place of a row's release.
 const RELEASE: &str = "kanon_release";
 
+/// The inputs in which a row was not, as its dates tell.
+const NOT_IN: &str = "kanon_not_in";
+
+/// The class that shows a row.
+const CLASS: [&str; 2] = ["kanon_class_a", "kanon_class_b"];
+
+/// What is read of each row before its values.
+const READ: usize = ROW.len() + CLASS.len() + 2;
+
 /// Of each row in each release that shows it: its history as two hashes, the place of the release, the person as two hashes,
 /// the class, and the pattern: a bit for each release that shows the row. Values follow.
 pub(super) const TRACED: [&str; 7] =
-    ["kanon_history_a", "kanon_history_b", RELEASE, FIRST[0], FIRST[1], FIRST[4], "kanon_pattern"];
+    ["kanon_history_a", "kanon_history_b", RELEASE, ROW[0], ROW[1], CLASS[0], "kanon_pattern"];
 
 /// The rows of all releases with their histories.
 pub(super) struct Traced {
@@ -40,34 +50,57 @@ pub(super) struct Traced {
     pub(super) repeated: u64,
     /// The repeated rows that are not in the class of the row they repeat: which is which in another release is unknown.
     pub(super) ambiguous: u64,
+    /// Who comes back in each input but the first.
+    pub(super) returning: Vec<Returning>,
 }
 
-/// Gives each row its history.
+/// The people of an input, and of all inputs before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Returning {
+    pub(crate) before: u64,
+    pub(crate) here: u64,
+    pub(crate) both: u64,
+}
+
+impl Returning {
+    /// The people of whichever are fewer: as many as could come back.
+    pub(crate) fn most(&self) -> u64 {
+        self.before.min(self.here)
+    }
+
+    /// Returns whether fewer than half of those come back who could.
+    pub(crate) fn are_few(&self) -> bool {
+        2 * self.both < self.most()
+    }
+}
+
+/// Gives each row its history, as the attacker of a view sees it.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
 pub(super) async fn trace(
     session: &SessionContext,
-    releases: &[&ShownRows<'_>],
+    releases: &[ShownRows<'_>],
+    view: usize,
     stop: &CancelToken,
 ) -> Result<Traced> {
+    let dates = Dates::read(releases, stop).await?;
     let width = releases.iter().map(|release| release.width).max().unwrap_or_default();
-    let mut all: Option<DataFrame> = None;
+    let mut all = Vec::with_capacity(releases.len());
     for (place, release) in (0u64..).zip(releases) {
-        let mut columns: Vec<Expr> = FIRST.map(column).to_vec();
+        let mut columns: Vec<Expr> = ROW.map(column).to_vec();
+        let classes = class_names(view).into_iter().zip(CLASS);
+        columns.extend(classes.map(|(name, class)| column(name).alias(class)));
+        columns.push(dates.not_in(release)?.alias(NOT_IN));
         columns.push(lit(place).alias(RELEASE));
         columns.extend((0..width).map(|at| match at < release.width {
             true => column(value_name(at)),
             false => lit(ScalarValue::UInt64(None)).alias(value_name(at)),
         }));
-        let rows = release.table.clone().select(columns).context(DOING)?;
-        all = Some(match all {
-            Some(others) => others.union(rows).context(DOING)?,
-            None => rows,
-        });
+        all.push(release.table.clone().select(columns).context(DOING)?);
     }
-    let order = [FIRST[0], FIRST[1], FIRST[2], RELEASE];
-    let all = all.ok_or_else(lost)?.sort(order.map(|name| column(name).sort(true, true)).to_vec());
+    let order = [ROW[0], ROW[1], ROW[2], RELEASE];
+    let all = union_of(all, DOING)?.sort(order.map(|name| column(name).sort(true, true)).to_vec());
     let rows = all.context(DOING)?.execute_stream().await.context(DOING)?;
 
     let schema = schema(width);
@@ -78,8 +111,9 @@ pub(super) async fn trace(
         None => tracer.end(),
     });
     let rows = SpilledRows::write(session.runtime_env(), schema, batches.boxed(), stop, DOING).await?;
-    let Tracer { people, repeated, ambiguous, .. } = tracer;
-    Ok(Traced { table: table_of_partitions(session, vec![Arc::new(rows)])?, people, repeated, ambiguous })
+    let Tracer { people, repeated, ambiguous, returning, .. } = tracer;
+    let table = table_of_partitions(session, vec![Arc::new(rows)])?;
+    Ok(Traced { table, people, repeated, ambiguous, returning })
 }
 
 fn schema(width: usize) -> SchemaRef {
@@ -101,9 +135,12 @@ struct Tracer {
     values: Vec<Option<u64>>,
     /// Whether a row of the person is shown.
     is_person_shown: bool,
+    /// The inputs with a row of the person.
+    inputs: u64,
     people: u64,
     repeated: u64,
     ambiguous: u64,
+    returning: Vec<Returning>,
     columns: Vec<UInt64Builder>,
 }
 
@@ -112,6 +149,8 @@ struct Copy {
     class: Option<[u64; 2]>,
     /// The inputs in which it was not, as its dates tell.
     not_in: u64,
+    /// The hash of the values whose changes are known.
+    known: u64,
     /// Where its values begin.
     values: usize,
 }
@@ -128,20 +167,20 @@ impl Tracer {
             copies,
             values: Vec::new(),
             is_person_shown: false,
+            inputs: 0,
             people: 0,
             repeated: 0,
             ambiguous: 0,
+            returning: vec![Returning::default(); releases.saturating_sub(1)],
             columns,
         }
     }
 
     /// Reads a batch; returns the rows whose histories are complete.
     fn add(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns =
-            batch.columns().iter().map(|array| array.as_primitive_opt::<UInt64Type>().ok_or_else(lost));
-        let columns: Vec<&UInt64Array> = columns.collect::<Result<_>>()?;
-        let (first, values) = columns.split_at(FIRST.len() + 1);
-        let [person_a, person_b, row_hash, not_in, class_a, class_b, release] = first else {
+        let columns = numbers(batch)?;
+        let (first, values) = columns.split_at(READ);
+        let [person_a, person_b, row_hash, known, class_a, class_b, not_in, release] = first else {
             return Err(lost());
         };
         for row in 0..batch.num_rows() {
@@ -155,7 +194,13 @@ impl Tracer {
             }
             let class = class_a.is_valid(row).then(|| [class_a.value(row), class_b.value(row)]);
             let place = usize::try_from(release.value(row)).map_err(|_| lost())?;
-            self.copies[place].push(Copy { class, not_in: not_in.value(row), values: self.values.len() });
+            self.inputs |= 1 << place;
+            self.copies[place].push(Copy {
+                class,
+                not_in: not_in.value(row),
+                known: known.value(row),
+                values: self.values.len(),
+            });
             self.values.extend(values.iter().map(|values| values.is_valid(row).then(|| values.value(row))));
         }
         self.take()
@@ -170,6 +215,13 @@ impl Tracer {
 
     fn close_person(&mut self) {
         self.people += u64::from(mem::take(&mut self.is_person_shown));
+        let inputs = mem::take(&mut self.inputs);
+        for (place, returning) in (1..).zip(&mut self.returning) {
+            let (before, here) = (inputs & ((1 << place) - 1) != 0, inputs & (1 << place) != 0);
+            returning.before += u64::from(before);
+            returning.here += u64::from(here);
+            returning.both += u64::from(before && here);
+        }
     }
 
     /// Gives the row that was read its history; of a repeated row each copy has one.
@@ -185,14 +237,19 @@ impl Tracer {
             let (mut history, mut pattern) = ([0u64; 2], 0u64);
             let shown = self.copies.iter().filter_map(|of_release| of_release.get(number));
             let not_in = shown.filter(|copy| copy.class.is_some()).fold(0, |all, copy| all | copy.not_in);
+            let mut last = None;
             for (place, of_release) in self.copies.iter().enumerate() {
                 let copy = of_release.get(number);
                 let class = copy.and_then(|copy| copy.class);
                 pattern |= u64::from(class.is_some()) << place;
+                let mut has_changed = false;
+                if let Some(shown) = copy.filter(|_| class.is_some()) {
+                    has_changed = last.replace(shown.known).is_some_and(|before| before != shown.known);
+                }
                 let was_not_there = copy.is_none() && not_in & (1 << place) != 0;
                 if class.is_some() || was_not_there {
                     for (sum, key) in history.iter_mut().zip(self.keys) {
-                        *sum = sum.wrapping_add(state(key, place, class));
+                        *sum = sum.wrapping_add(state(key, place, class, has_changed));
                     }
                 }
             }
@@ -217,11 +274,11 @@ impl Tracer {
     }
 }
 
-/// Returns the hash of what one release shows of a row: a class, or that it was not in the input.
-fn state(key: [u64; 2], release: usize, class: Option<[u64; 2]>) -> u64 {
+/// Returns the hash of what one release shows of a row: a class, in which it may have changed, or that it was not in the input.
+fn state(key: [u64; 2], release: usize, class: Option<[u64; 2]>, has_changed: bool) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
     hasher.write_usize(release);
-    hasher.write_u8(u8::from(class.is_some()));
+    hasher.write_u8(u8::from(class.is_some()) + u8::from(has_changed));
     class.unwrap_or_default().into_iter().for_each(|part| hasher.write_u64(part));
     hasher.finish()
 }
