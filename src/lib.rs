@@ -188,7 +188,7 @@ pub mod answers {
     pub use crate::answer::Answer;
     pub use crate::answer::check::{CheckAnswer, CheckedModel};
     pub use crate::answer::compare::{
-        ByPeople, ByRows, CompareAnswer, Compared, FailedModelOfHistories, HistoriesOfReleases,
+        ByPeople, ByRows, CompareAnswer, FailedModelOfHistories, HistoriesOfReleases, ReturningPeople,
         RolesOfColumn, Verdict, View, compare,
     };
     pub use crate::answer::explain::{ExplainAnswer, explain};
@@ -203,7 +203,7 @@ pub mod answers {
     pub use crate::answer::verify::VerifyAnswer;
     pub use crate::linkage::Attack;
     pub use crate::propose::SingledOut;
-    pub use crate::release::histories::SamePeople;
+    pub use crate::release::histories::{Compared, SamePeople};
     pub use crate::release::kind::measure::RecodingParts;
     pub use crate::render::{Document, Extent, markdown, text};
     pub use crate::verify::as_is::{AsIsColumn, Reveal};

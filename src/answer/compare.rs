@@ -6,11 +6,9 @@ use super::Answer;
 use super::sentences::percent_of;
 use crate::engine::Run;
 use crate::error::Result;
-use crate::input::Source;
 use crate::linkage::two_releases::{FoundInFiles, compare_files};
 use crate::plural::{grouped, individuals, plural, rows};
-use crate::release::histories::{JudgedTogether, ReleaseOfInput, SamePeople, judge_together};
-use crate::release::publish::place::Place;
+use crate::release::histories::{Compared, JudgedTogether, SamePeople, judge_together};
 use crate::render::{Document, Table, Weight};
 use crate::role::Role;
 use crate::verify::histories::{Histories, Pattern, Returning};
@@ -163,15 +161,6 @@ pub struct ByRows {
     pub proofs: Vec<String>,
 }
 
-/// A release to compare.
-#[derive(Debug, Clone)]
-pub struct Compared {
-    /// Where it is.
-    pub place: Place,
-    /// The input that it was made of, if it is at hand.
-    pub input: Option<Source>,
-}
-
 /// Compares releases of the same people, in the order in which they were published: by people if all inputs are there, and by
 /// rows. With `prove`, what the files alone show is also written as SQL.
 ///
@@ -184,26 +173,19 @@ pub async fn compare(
     same: &SamePeople,
     prove: bool,
 ) -> Result<CompareAnswer> {
-    let with_input = releases
-        .iter()
-        .map(|release| Some(ReleaseOfInput { place: release.place.clone(), input: release.input.clone()? }));
     let names: Vec<String> = releases.iter().map(|release| release.place.out().to_string()).collect();
     let mut cannot_tell = Vec::new();
-    let by_people = match with_input.collect::<Option<Vec<_>>>() {
-        Some(releases) => {
-            let judged = judge_together(run, &releases, same).await?;
-            cannot_tell.clone_from(&judged.cannot_tell);
-            Some((judged.are_safe(), ByPeople::of(judged, &names)))
-        }
-        None => {
-            cannot_tell.push(
-                "without the input of every release nobody can say whose rows the files show; give them with --input, in the order of \
-                 the releases"
-                    .to_owned(),
-            );
-            None
-        }
-    };
+    let by_people = judge_together(run, releases, same).await?.map(|judged| {
+        cannot_tell.clone_from(&judged.cannot_tell);
+        (judged.are_safe(), ByPeople::of(judged, &names))
+    });
+    if by_people.is_none() {
+        cannot_tell.push(
+            "without the input of every release nobody can say whose rows the files show; give them with --input, in the order of the \
+             releases, or release with `[history]` in the policy"
+                .to_owned(),
+        );
+    }
     let mut by_rows = Vec::new();
     for (later, second) in releases.iter().enumerate() {
         for (first, earlier) in releases.iter().enumerate().take(later) {

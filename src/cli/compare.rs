@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::Done;
 use super::names::{Names, name};
-use datafusion_kanon::internals::answer::compare::{Compared, compare};
-use datafusion_kanon::internals::release::histories::SamePeople;
+use datafusion_kanon::internals::answer::compare::compare;
+use datafusion_kanon::internals::release::histories::{Compared, SamePeople};
 use datafusion_kanon::internals::store::Address;
 use datafusion_kanon::{Error, Input, Place, Result, Run, Source};
 
@@ -20,8 +20,9 @@ Examples:
   kanon compare extract extract_q2        # what the public files alone show
 
 The history of a row is the class that shows it in each release, or that none does. The releases are safe together if the rows
-of every history belong to at least k people, and all models hold for them as for a class. That needs the inputs, byte for byte
-as they were, the private records, and a column that names people in all inputs.
+of every history belong to at least k people, and all models hold for them as for a class. That needs the private records, a
+column that names people in all inputs, and the inputs, byte for byte as they were; or, for releases whose policy has [history],
+the key of their pseudonyms.
 
 Rows of a person are matched by the columns of --row, else where all columns that every release shows are equal; a row that
 matches none is gone, and new. Exit code 1 if the releases are not safe together, or if nobody can tell.")]
@@ -35,6 +36,10 @@ pub(crate) struct Compare {
     /// The private record of each release, in the same order, where they do not lie beside the releases; repeated.
     #[arg(long, value_name = "PATH")]
     private: Vec<PathBuf>,
+    /// The key of the pseudonyms in the private records, which are read instead of the inputs where these are not given [default:
+    /// OUT.key beside the private record].
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// The column that names the person of a row in all inputs; by default the individual column of the policies. Quotes as in CSV
     /// are allowed.
     #[arg(long, value_name = "COLUMN", value_parser = name)]
@@ -78,7 +83,7 @@ impl Compare {
             let input =
                 self.input.get(at).map(|input| Input::find_all(std::slice::from_ref(input), &run.stop));
             releases.push(Compared {
-                place: Place::of(Address::parse(out)?, private)?,
+                place: Place::of(Address::parse(out)?, private)?.with_key(self.key.clone()),
                 input: input.transpose()?.map(Source::from),
             });
         }

@@ -51,6 +51,10 @@ pub(crate) struct Release {
     to: PathBuf,
     #[command(flatten)]
     private: PrivatePlace,
+    /// The key of the pseudonyms by which releases of the same people find them again, for a policy with `[history]`: a file, which is
+    /// made if it is not there [default: OUT.key beside the private record].
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// The day of the release, which the public record then states: 2026-11-24. It goes before the
     /// policy's; the clock is never asked, so that the same input gives the same bytes.
     #[arg(long, value_name = "DAY", value_parser = parse_day)]
@@ -88,6 +92,7 @@ impl Release {
             Some((path, earlier)) => self.private.after(&to, path, earlier)?,
             None => self.private.of(&to, policy.as_ref())?,
         };
+        let place = place.with_key(self.key.take());
         let input = self.input.find(&run.stop)?;
         if let Some(path) = &self.report {
             check_report(path, &place, self.overwrite)?;

@@ -52,6 +52,14 @@ impl PseudonymKey {
         &self.0
     }
 
+    /// Returns what the key is recognized by.
+    ///
+    /// # Errors
+    /// An internal error if the key cannot be used.
+    pub(crate) fn id(&self) -> Result<String> {
+        Ok(format!("{:016x}", halves(self.begin("id")?)[0]))
+    }
+
     fn begin(&self, purpose: &str) -> Result<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0)
             .map_err(|_| Error::internal("pseudonym: the key has an invalid length"))?;

@@ -15,7 +15,7 @@ use crate::model::{Requirement, least_holders};
 use crate::progress::CancelToken;
 use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::place::Place;
-use crate::release::publish::record::PublicRecord;
+use crate::release::publish::record::{ModelRecord, PublicRecord};
 use crate::release::read_tables;
 use crate::role::Role;
 
@@ -80,7 +80,7 @@ impl Side {
             public.tables.first().ok_or_else(|| Error::internal("compare: a release without a table"))?;
         let as_is = [Role::Sensitive, Role::Insensitive].map(Role::word);
         let as_is = first.columns.iter().filter(|column| as_is.contains(&column.role.as_str()));
-        let models = public.models.iter().map(|model| model.requirement());
+        let models = public.models.iter().map(ModelRecord::requirement);
         let models = models.collect::<Result<Vec<Requirement>>>()?;
         let folder = first.folder.as_ref().map(|folder| format!("/{folder}")).unwrap_or_default();
         let (files, folders) = match first.partition_by.is_empty() {

@@ -17,10 +17,12 @@
 //! the distinct values before it numbers them, and SQL ranks the bytes of Arrow's row format, which compare as
 //! the values do. So `t_closeness_ordered` sees the same order everywhere.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Counted, ValueCount};
 
 /// The frequency of each value of one sensitive column in the whole input, NULL being a value like any other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     counted: Counted,
     /// Each value once, in the order of their numbers, NULL first.

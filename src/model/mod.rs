@@ -37,6 +37,7 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use arrow::datatypes::i256;
+use serde::{Deserialize, Serialize};
 
 use crate::class::ClassSizes;
 use crate::decimal::Decimal;
@@ -101,7 +102,7 @@ impl Needs {
 }
 
 /// The unit of sizes, models, risks and the suppression limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Counted {
     /// Rows: each row is an individual.
     Rows,
@@ -160,7 +161,7 @@ impl<'a> Class<'a> {
 }
 
 /// The frequency of one value of a sensitive column in a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueCount {
     /// The number of the value, the same in all classes; `None` is NULL.
     pub value: Option<u32>,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use super::builder::{PolicyBuilder, PolicyColumn, PolicyRequirement};
-use super::key_tables::{COLUMN, INPUT, Key, OUTPUT, REQUIRE, TOP};
+use super::key_tables::{COLUMN, HISTORY, INPUT, Key, OUTPUT, REQUIRE, TOP};
 use super::spec::{ColumnSpec, PolicySpec};
 use crate::role::Role;
 
@@ -61,6 +61,14 @@ date_format = ["%d.%m.%Y", "%d %b %Y"]
 decimal = ","
 thousands = "."
 encoding = "latin1"
+
+[history]
+person = "patient"
+row = ["visit"]
+dates = ["discharge"]
+changes = ["icd10"]
+changes_known = false
+reason = "corrections are made inside the hospital"
 "#;
 
 /// Regions, rows, output.
@@ -95,10 +103,10 @@ fn table(text: &str) -> Table {
 fn meaning(spec: &PolicySpec) -> String {
     let PolicySpec { required, suppression_limit, objective, method, effort, output, columns, .. } = spec;
     let PolicySpec { others_are_dropped, rows_are_individuals, accept_homogeneity, .. } = spec;
-    let PolicySpec { text: _, population, csv, earlier, numbers, .. } = spec;
+    let PolicySpec { text: _, population, csv, earlier, numbers, history, .. } = spec;
     let search = (suppression_limit, objective, method, effort, output);
     let individuals = (others_are_dropped, rows_are_individuals, accept_homogeneity);
-    format!("{:?}", (required, search, columns, individuals, (population, csv, earlier, numbers)))
+    format!("{:?}", (required, search, columns, individuals, (population, csv, earlier, numbers), history))
 }
 
 fn assert_same(built: PolicyBuilder, text: &str) {
@@ -174,7 +182,8 @@ fn a_policy_by_code_is_that_of_a_file() {
         .set("effort.seconds", 30)
         .set("objective", "height")
         .set("accept_homogeneity", ["notes"])
-        .set("population", "census.csv");
+        .set("population", "census.csv")
+        .set("history", table(LEVELS)["history"].as_table().unwrap().clone());
     assert_same(built, LEVELS);
 
     let day: Value = table(REGIONS)["output"]["released_on"].clone();
@@ -229,7 +238,7 @@ fn every_key_can_be_set() {
                             built.require(requirement.iter().fold(model, |model, (k, v)| model.set(k, v)));
                     }
                 }
-                ("input" | "output", Value::Table(inner)) => {
+                ("input" | "output" | "history", Value::Table(inner)) => {
                     add(key, inner);
                     for (name, value) in inner {
                         built = built.set(&format!("{key}.{name}"), value);
@@ -240,8 +249,14 @@ fn every_key_can_be_set() {
         }
         assert_same(built, text);
     }
-    let rooms: [(&str, &[Key]); 5] =
-        [("", TOP), ("columns", COLUMN), ("require", REQUIRE), ("input", INPUT), ("output", OUTPUT)];
+    let rooms: [(&str, &[Key]); 6] = [
+        ("", TOP),
+        ("columns", COLUMN),
+        ("require", REQUIRE),
+        ("input", INPUT),
+        ("output", OUTPUT),
+        ("history", HISTORY),
+    ];
     for (place, keys) in rooms {
         for key in keys {
             let is_set =

@@ -45,6 +45,10 @@ pub const TOP: &[Key] = &[
     key("columns", "`[columns]`: a line for each column"),
     key("input", "`[input]`: how CSV files are written"),
     key("output", "`[output]`: how the release is written"),
+    key(
+        "history",
+        "`[history]`: further releases of the same people may follow; what tells them and their rows apart",
+    ),
 ];
 
 /// The keys of a column's line.
@@ -105,6 +109,28 @@ pub const INPUT: &[Key] = &[
         "encoding",
         "the encoding by its name in the web's standard, such as `\"latin1\"` (default UTF-8, or UTF-16 with a byte order mark)",
     ),
+];
+
+/// The keys of `[history]`.
+pub const HISTORY: &[Key] = &[
+    key("person", "the column that names the person of a row in all inputs (default: the individual column)"),
+    key(
+        "row",
+        "the columns that tell the rows of a person apart, such as `[\"visit\"]` (default: all released columns; a row of which one differs is another row)",
+    ),
+    key(
+        "dates",
+        "the released columns whose values tell that a row was not in an input, where they lie outside of its values (default: those of dates and times)",
+    ),
+    key(
+        "changes",
+        "the sensitive columns whose values change from one release to the next, as everybody knows (default none)",
+    ),
+    key(
+        "changes_known",
+        "`false`: nobody knows whose rows change; without it, rows of `row` that change are told from those that stay (default `true`)",
+    ),
+    key("reason", "why nobody knows it; the public record repeats it"),
 ];
 
 /// The keys of `[output]`.

@@ -112,6 +112,13 @@ impl PolicySpec {
     pub fn private(&self) -> Option<&str> {
         self.output.private.as_deref()
     }
+
+    /// States this day of the release instead of the file's; `None` states none.
+    #[must_use]
+    pub fn released_on(mut self, day: Option<String>) -> Self {
+        self.output.released_on = day;
+        self
+    }
 }
 
 impl Output {

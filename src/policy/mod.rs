@@ -14,6 +14,7 @@ mod builder_tests;
 pub mod cell_forms;
 mod column;
 mod csv_options;
+mod history;
 pub mod key_tables;
 mod keys;
 #[cfg(test)]

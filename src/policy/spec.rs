@@ -9,6 +9,7 @@ use toml::{Table, Value};
 
 use super::builder::PolicyColumn;
 use super::csv_options::{CsvOptions, CsvType};
+use super::history::History;
 use super::key_tables::{TOP, names};
 use super::keys::{
     Keys, all_are_decided, boolean, is_undecided, join, not_too_deep, objective, others, share, string,
@@ -59,6 +60,8 @@ pub struct PolicySpec {
     pub(crate) effort: Option<Effort>,
     /// `[output]`, or its defaults.
     pub(crate) output: Output,
+    /// `[history]`, if the policy has it.
+    pub(super) history: Option<History>,
     pub(super) others_are_dropped: bool,
     /// Whether the policy states that each row is an individual.
     pub(crate) rows_are_individuals: bool,
@@ -162,6 +165,7 @@ impl PolicySpec {
             output: wrong
                 .found(keys.table.remove("output").map(Output::read).transpose())
                 .unwrap_or_default(),
+            history: wrong.found(keys.table.remove("history").map(History::read).transpose()),
             others_are_dropped: wrong.found(keys.take("others", others)).is_some(),
             rows_are_individuals: wrong.found(keys.take("rows_are_individuals", boolean)).unwrap_or(false),
             accept_homogeneity: wrong.found(keys.take("accept_homogeneity", words)).unwrap_or_default(),
@@ -183,15 +187,9 @@ impl PolicySpec {
             spec.check_individuals(),
             spec.check_method(effort.is_some()),
             spec.check_folders(),
+            spec.check_history(),
         ];
         Errors::of(checks).map(|_| spec)
-    }
-
-    /// States this day of the release instead of the file's; `None` states none.
-    #[must_use]
-    pub fn released_on(mut self, day: Option<String>) -> Self {
-        self.output.released_on = day;
-        self
     }
 
     /// Requires the columns of an earlier release, in their order.

@@ -135,6 +135,7 @@ pub(in crate::release) fn public(
         unique: Default::default(),
         homogeneous: Vec::new(),
         risk: Default::default(),
+        history: None,
         digest: String::new(),
     }
 }

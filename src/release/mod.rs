@@ -68,6 +68,7 @@ use crate::progress::Phase;
 use crate::release::kind::describe::Labels;
 use crate::release::labels_for_all::labels_for_all;
 use crate::release::pipeline::VerifiedRelease;
+use crate::release::publish::key_file::KeyFile;
 use crate::release::publish::make_record::private_record;
 use crate::release::publish::neighbours;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
@@ -186,11 +187,13 @@ async fn release_by(
     let resources = Resources { spill: Some(target.spill()), ..run.resources.clone() };
     let run = &Run { resources, progress: Arc::<PhaseClock>::clone(&clock), ..run.clone() };
     let loaded = opened(run, input, policy, earlier).await?;
-    let files = ReleasedFiles::new(target.release(), Arc::clone(&loaded.policy));
+    let key = loaded.policy.spec.history().map(|_| KeyFile::of_place(place)).transpose()?;
+    let pseudonyms = key.as_ref().map(|key| key.key().clone());
+    let files = ReleasedFiles::new(target.release(), Arc::clone(&loaded.policy)).with_key(pseudonyms);
     let done = unpublished(run, input, policy, earlier, loaded, files).await?;
 
     let Unpublished { policy: resolved, public, made, before, searched, doubts, reads_population, .. } = done;
-    let VerifiedRelease { content, judged, secret, costs, utility, remarks, .. } = made;
+    let VerifiedRelease { content, judged, history, secret, costs, utility, remarks, .. } = made;
     let public = target.complete(public)?;
     place.check_not_input(input, &public)?;
     let labels = labels_for_all(&target.release(), &public);
@@ -207,9 +210,11 @@ async fn release_by(
         searched,
         utility,
         earlier.map(|record| record.release.clone()),
+        history,
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);
+    key.map_or(Ok(()), |key| key.keep())?;
     let mut warnings = target.publish(&public, &private, &run.stop)?;
     warnings.extend(done.warnings);
     warnings.extend(neighbours::warnings(place, &public, &run.stop));

@@ -9,8 +9,10 @@ use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::progress::Phase;
+use crate::release::histories::recorded;
 use crate::release::kind::{Content, Judged, PlanInput, ReleasePlan, Secret, kind_row};
 use crate::release::merged_trees;
+use crate::release::publish::record::HistoryRecord;
 use crate::release::search::{limit, nothing_found};
 use crate::release::sink::Sink;
 use crate::verify::same_types;
@@ -19,6 +21,8 @@ use crate::verify::same_types;
 pub(super) struct VerifiedRelease {
     pub(super) content: Content,
     pub(super) judged: Judged,
+    /// The rows by pseudonyms, if other releases may follow.
+    pub(super) history: Option<HistoryRecord>,
     pub(super) secret: Secret,
     /// The loss of each quasi-identifier, in policy order.
     pub(super) costs: Vec<f64>,
@@ -85,11 +89,17 @@ pub(super) async fn carry_out<S: Sink>(
     same_types(loaded.schema(), again.schema())?;
     merged_trees::check_holders(&again.session, &again.table, &again.policy, &run.stop).await?;
     let written = sink.taken(&again.session)?;
+    let first = written.first().cloned();
     let judged = plan.content.judge.judge(run, &again, written, sink.extent()).await?;
     drop(plan.held);
+    let history = match sink.pseudonym_key() {
+        Some(key) => recorded(run, &again, &plan.content, first, key).await?,
+        None => None,
+    };
     Ok(VerifiedRelease {
         content: plan.content,
         judged,
+        history,
         secret: plan.secret,
         costs: plan.costs,
         utility: plan.utility,

@@ -6,6 +6,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::class::Budget;
 use crate::engine::Run;
+use crate::engine::pseudonym::PseudonymKey;
 use crate::error::Result;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::release::kind::{Extent, TablePlan, TableRows};
@@ -16,6 +17,9 @@ use crate::verify::noise::NoiseKey;
 pub(super) trait Sink: Sync {
     /// Returns what is to be found out of the release, for its records.
     fn extent(&self) -> Extent;
+
+    /// Returns the key of pseudonyms, by which a private record holds the rows; `None` where there is no such record.
+    fn pseudonym_key(&self) -> Option<&PseudonymKey>;
 
     /// Returns the key by which the noise of clusters is drawn.
     ///

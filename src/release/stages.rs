@@ -119,7 +119,8 @@ pub(super) async fn unpublished<S: Sink>(
         ));
     }
     let tables = sink.records(&made.content.tables)?;
-    let public = public_record(resolved, made.content.recoding.clone(), tables, &made.judged)?;
+    let public =
+        public_record(resolved, made.content.recoding.clone(), tables, &made.judged, made.history.as_ref())?;
     if public.rows() != verified.rows {
         return Err(Error::internal("release: other rows were written than verified"));
     }

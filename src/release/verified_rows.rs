@@ -11,6 +11,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::{Budget, ClassTable};
+use crate::engine::pseudonym::PseudonymKey;
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
 use crate::engine::{Context, Run};
@@ -131,6 +132,10 @@ fn not_taken() -> Error {
 impl Sink for Spill<'_> {
     fn extent(&self) -> Extent {
         self.extent
+    }
+
+    fn pseudonym_key(&self) -> Option<&PseudonymKey> {
+        None
     }
 
     fn noise_key(&self, clusters: &Clusters) -> Result<NoiseKey> {

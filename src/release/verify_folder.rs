@@ -209,6 +209,14 @@ async fn against(
     if !planned.eq(recorded) || content.recoding != public.recoding {
         return Err(refused("the columns of the record are not those of the policy"));
     }
+    let named = public.history.as_ref().map(|named| &named.digest);
+    let held = private.and_then(|private| private.history.as_ref());
+    let is_held = held.is_none_or(|held| held.digest().ok().as_ref() == named);
+    if policy.spec.history().is_some() != named.is_some() || !is_held {
+        return Err(refused(
+            "the record does not say of releases that may follow what the policy and the private record say",
+        ));
+    }
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
     }

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use arrow::array::Array;
 use arrow::util::display::array_value_to_string;
-use datafusion_kanon::internals::answer::compare::{CompareAnswer, Compared, Verdict, compare};
+use datafusion_kanon::internals::answer::compare::{CompareAnswer, Verdict, compare};
 use datafusion_kanon::internals::input::{Input, PolicySource};
 use datafusion_kanon::internals::policy::{Folder, PolicySpec};
-use datafusion_kanon::internals::release::histories::SamePeople;
+use datafusion_kanon::internals::release::histories::{Compared, SamePeople};
 use datafusion_kanon::internals::release::{Place as ReleasePlace, release};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::command::Place;
 use crate::releases::{PART, read_parquet};
@@ -154,7 +154,11 @@ fn histories_are_those_of_the_released_files() {
         for life in 0..lives_of_each {
             let place = Place::new();
             let (inputs, by_visit) = (lives(&mut random), below(&mut random, 2) == 0);
-            let spec = PolicySpec::parse(&policy(method, below(&mut random, 3) == 0)).unwrap();
+            let mut text = policy(method, below(&mut random, 3) == 0) + "[history]\ndates = []\n";
+            if by_visit {
+                text += "row = [\"visit\"]\nchanges_known = false\nreason = \"a test\"\n";
+            }
+            let spec = PolicySpec::parse(&text).unwrap();
             let source = PolicySource { spec: &spec, files: &Folder(".".into()) };
             let (mut released, mut kept, mut files) = (Vec::new(), Vec::new(), Vec::new());
             let row = if by_visit { vec!["visit".to_owned()] } else { Vec::new() };
@@ -165,12 +169,13 @@ fn histories_are_those_of_the_released_files() {
                 accept_new_people: true,
                 ..SamePeople::default()
             };
+            let key = Some(place.path("lives.key"));
             let answer: Option<CompareAnswer> = with_run(async |run| {
                 for (number, visits) in inputs.iter().enumerate() {
                     let (name, out) = (format!("in{number}.csv"), place.path(&format!("out{number}")));
                     place.write(&name, csv(visits));
                     let input = Input::find(place.path(&name).to_str().unwrap()).unwrap();
-                    let at = ReleasePlace::beside(&out).unwrap();
+                    let at = ReleasePlace::beside(&out).unwrap().with_key(key.clone());
                     if release(run, &input, &source, &at, false).await.is_ok() {
                         files.push(shown(&out));
                         kept.push(visits.clone());
@@ -179,7 +184,20 @@ fn histories_are_those_of_the_released_files() {
                 }
                 match released.len() {
                     0 | 1 => None,
-                    _ => Some(compare(run, &released, &same, true).await.unwrap()),
+                    _ => {
+                        let answer = compare(run, &released, &same, true).await.unwrap();
+                        // The private records say the same without any input.
+                        released.iter_mut().for_each(|one| one.input = None);
+                        let same = SamePeople { accept_new_people: true, ..SamePeople::default() };
+                        let recorded = compare(run, &released, &same, true).await.unwrap();
+                        let found = |answer: &CompareAnswer| {
+                            let mut found = serde_json::to_value(answer).unwrap();
+                            found["cannot_tell"] = json!(answer.cannot_tell.len());
+                            found
+                        };
+                        assert_eq!(found(&recorded), found(&answer), "{method} {life}: {inputs:#?}");
+                        Some(answer)
+                    }
                 }
             });
             let Some(answer) = answer else { continue };
@@ -309,6 +327,83 @@ fn people_who_are_numbered_anew_are_told() {
         .run(&format!("{COMPARE} --changes nothing"))
         .exit(2)
         .says("no release has a sensitive column `nothing`");
+}
+
+/// With `[history]`, releases are judged by their private records and the key.
+#[test]
+fn releases_are_compared_without_their_inputs() {
+    let place = Place::new();
+    march_and_june(&place, "e,1003,asthma\n");
+    place.write("p.toml", format!("{POLICY}[history]\n"));
+    let release = |month: &str, more: &str| {
+        place.run(&format!("release {month}.csv --policy p.toml --to {month} --overwrite {more}"))
+    };
+    release("march", "").exit(0);
+    #[cfg(unix)]
+    {
+        let mode = fs::metadata(place.path("march.key")).unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+    }
+    release("june", "").exit(0);
+    place
+        .run("compare march june")
+        .exit(2)
+        .says("june: its pseudonyms are made in another way than those of march");
+    release("june", "--key march.key").exit(0);
+    place
+        .run("compare march june --key june.key")
+        .exit(2)
+        .says("march: june.key: this is the key of other pseudonyms");
+    let ran = place.run("compare march june --key march.key").exit(1);
+    assert!(ran.out.contains("1 individual has a row"), "{}", ran.out);
+    let found = place.run("compare march june --key march.key --format json").exit(1).json();
+    let with_inputs = place.run(&format!("{COMPARE} --format json")).exit(1).json();
+    assert_eq!(found, with_inputs);
+    place.run("compare march june --key march.key --row zip").exit(2).says("matched as its policy says");
+    place.run("verify june --input june.csv").exit(0);
+
+    // The same bytes, whatever the number of threads.
+    let private = |threads: u32| {
+        release("june", &format!("--key march.key --threads {threads}")).exit(0);
+        let record: Value =
+            serde_json::from_slice(&fs::read(place.path("june.private.json")).unwrap()).unwrap();
+        record["history"].clone()
+    };
+    assert_eq!(private(1), private(4));
+
+    let path = place.path("june.private.json");
+    let edited = fs::read_to_string(&path)
+        .unwrap()
+        .replace("\"rows_without_person\": 0", "\"rows_without_person\": 1");
+    fs::write(&path, edited).unwrap();
+    place.run("compare march june --key march.key").exit(1).says("is not what the public record names");
+    place.run("verify june --input june.csv").exit(1);
+    place
+        .run("compare march june --key none.key")
+        .exit(2)
+        .says("none.key: the key of the pseudonyms is missing");
+}
+
+#[test]
+fn a_history_that_cannot_be_kept_is_refused() {
+    let place = Place::new();
+    march_and_june(&place, "");
+    let run = |policy: String| {
+        place.write("q.toml", policy);
+        place.run("release march.csv --policy q.toml --to other")
+    };
+    run(format!("{POLICY}[history]\nperson = \"nobody\"\n"))
+        .exit(2)
+        .says("history: the input: its input has no column `nobody`");
+    run(format!("{POLICY}[history]\nrow = [\"visit\"]\n")).exit(2).says("no column `visit`");
+    let groups = POLICY
+        .replace("\"auto\"", "\"anatomy\"")
+        .replace("k = 2", "l = 2")
+        .replace("suppression_limit = 0.5\n", "");
+    let groups =
+        groups.replace("l = 2", "require = [{ model = \"l_diversity\", l = 2, sensitive = \"disease\" }]");
+    run(format!("{groups}[history]\n")).says("shows no classes");
+    assert!(!place.path("other").exists() && !place.path("other.key").exists());
 }
 
 /// `p1 ` is not `p1`, and 7 is not `007`.

@@ -24,7 +24,7 @@ use datafusion_kanon::internals::method::METHODS;
 use datafusion_kanon::internals::method::lattice::EFFORT;
 use datafusion_kanon::internals::model::MODELS;
 use datafusion_kanon::internals::parameter::Parameter;
-use datafusion_kanon::internals::policy::key_tables::{COLUMN, INPUT, OUTPUT, REQUIRE, TOP};
+use datafusion_kanon::internals::policy::key_tables::{COLUMN, HISTORY, INPUT, OUTPUT, REQUIRE, TOP};
 use datafusion_kanon::internals::sql::k_anonymity_to_group_by;
 use datafusion_kanon::internals::sql::options::KanonOptions;
 use datafusion_kanon::internals::sql::table::TABLE_FUNCTIONS;
@@ -132,6 +132,7 @@ fn page() -> String {
         ("Keys of `[[require]]`, beside the parameters of the model", REQUIRE),
         ("Keys of `[input]`", INPUT),
         ("Keys of `[output]`", OUTPUT),
+        ("Keys of `[history]`", HISTORY),
     ] {
         writeln!(page, "\n{what}:\n").unwrap();
         keys.iter().for_each(|key| writeln!(page, "- `{}`: {}.", key.name, key.summary).unwrap());

@@ -88,6 +88,12 @@ pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     write_down(private_file(path, true)?, text)
 }
 
+/// Writes a new file that only its owner may read, and waits until it is on the device.
+pub(crate) fn write_private_new(path: &Path, text: &str) -> io::Result<()> {
+    before(Step::Create)?;
+    write_down(private_file(path, false)?, text)
+}
+
 fn write_down(mut file: File, text: &str) -> io::Result<()> {
     before(Step::Write)?;
     file.write_all(text.as_bytes())?;

@@ -20,8 +20,9 @@ use crate::policy::Policy;
 use crate::release::kind::{Judged, Secret};
 use crate::release::merged_trees;
 use crate::release::publish::record::{
-    CandidateRecord, FORMAT, FoundRecoding, InputColumn, InputRecord, ModelRecord, PrivateRecord,
-    PublicRecord, RecodingRecord, SearchRecord, Statement, TableRecord, compared_with,
+    CandidateRecord, FORMAT, FoundRecoding, HistoryRecord, InputColumn, InputRecord, ModelRecord,
+    PrivateRecord, PublicHistory, PublicRecord, RecodingRecord, SearchRecord, Statement, TableRecord,
+    compared_with,
 };
 use crate::release::publish::{digest, write};
 use crate::verify::Verified;
@@ -87,7 +88,11 @@ pub(in crate::release) fn public_record(
     recoding: RecodingRecord,
     tables: Vec<TableRecord>,
     judged: &Judged,
+    history: Option<&HistoryRecord>,
 ) -> Result<PublicRecord> {
+    let why_unknown = || policy.spec.history().and_then(|history| history.changes_unknown.clone());
+    let history = history
+        .map(|history| Ok(PublicHistory { digest: history.digest()?, changes_unknown: why_unknown() }));
     let verified = &judged.verified;
     let models = policy.requirements.iter().zip(verified.recorded());
     PublicRecord {
@@ -104,6 +109,7 @@ pub(in crate::release) fn public_record(
         unique: judged.unique.clone(),
         homogeneous: verified.homogeneous.clone(),
         risk: risks(&verified.sizes)?,
+        history: history.transpose()?,
         digest: String::new(),
     }
     .sealed()
@@ -130,6 +136,7 @@ pub(in crate::release) fn private_record(
     search: SearchRecord,
     utility: Option<Utility>,
     recoding_of: Option<String>,
+    history: Option<HistoryRecord>,
 ) -> Result<PrivateRecord> {
     let verified = &judged.verified;
     let key: [u8; 32] = digest::random_key()?;
@@ -169,5 +176,6 @@ pub(in crate::release) fn private_record(
         search,
         utility,
         recoding_of,
+        history,
     })
 }

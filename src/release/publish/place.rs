@@ -1,6 +1,6 @@
 //! The place of a release: OUT, and where its private record is kept.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::input::Source;
@@ -22,6 +22,8 @@ pub struct Place {
     /// On this machine, always there.
     private: Option<Address>,
     is_apart: bool,
+    /// The file of the key of pseudonyms, if it was named.
+    key: Option<PathBuf>,
 }
 
 impl Place {
@@ -94,9 +96,9 @@ impl Place {
                 Ok(Address::Remote(there.trimmed()))
             }
             Some(Address::Remote(there)) => Ok(Address::Remote(there.join(&format!("{name}{PRIVATE_END}")))),
-            None => return Ok(Self { out, private: None, is_apart: true }),
+            None => return Ok(Self { out, private: None, is_apart: true, key: None }),
         };
-        Ok(Self { private: Some(private?), out, is_apart: true })
+        Ok(Self { private: Some(private?), out, is_apart: true, key: None })
     }
 
     fn of_folder(place: FolderPlace) -> Self {
@@ -104,7 +106,25 @@ impl Place {
             out: Address::Local(place.out().to_path_buf()),
             private: Some(Address::Local(place.private().to_path_buf())),
             is_apart: place.is_apart(),
+            key: None,
         }
+    }
+
+    /// Keeps the key of pseudonyms in this file, instead of `NAME.key` beside the private record.
+    #[must_use]
+    pub fn with_key(self, key: Option<PathBuf>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Returns the file of the key of pseudonyms; `None` if the private record is in a store, and no file was named.
+    pub(in crate::release) fn key(&self) -> Option<PathBuf> {
+        let beside = || {
+            let private = self.private.as_ref()?.local()?;
+            let name = private.file_name()?.to_str()?;
+            let name = name.strip_suffix(PRIVATE_END).or_else(|| name.strip_suffix(".json")).unwrap_or(name);
+            Some(private.with_file_name(format!("{name}.key")))
+        };
+        self.key.clone().or_else(beside)
     }
 
     /// Returns the folder of the release.
@@ -143,7 +163,7 @@ impl Place {
     #[doc(hidden)]
     pub fn absolute(&self) -> Result<Self> {
         if let Some(place) = self.in_folder() {
-            return place.absolute().map(Self::of_folder);
+            return Ok(Self::of_folder(place.absolute()?).with_key(self.key.clone()));
         }
         let private = self.private.as_ref().map(|private| match private {
             Address::Local(path) => absolute("--private", path).map(Address::Local),

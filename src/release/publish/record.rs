@@ -17,6 +17,9 @@ use crate::model::{ClassModel, Requirement};
 use crate::policy::Layout;
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
+pub use crate::release::publish::history_record::{
+    HistoryColumn, HistoryModel, HistoryRecord, PublicHistory,
+};
 pub use crate::release::publish::input_records::{InputColumn, InputRecord};
 pub use crate::release::publish::model_record::ModelRecord;
 pub(crate) use crate::release::publish::model_record::compared_with;
@@ -74,8 +77,7 @@ pub struct PublicRecord {
     pub statement: Option<Statement>,
     /// The models, with their required and reached values.
     pub models: Vec<ModelRecord>,
-    /// The unit that models and risks count: `individuals`, or `rows` if the policy names no
-    /// individual column.
+    /// The unit that models and risks count: `individuals`, or `rows` if the policy names no individual column.
     pub counted_in: String,
     /// What the released quasi-identifiers show.
     pub recoding: RecodingRecord,
@@ -84,8 +86,7 @@ pub struct PublicRecord {
     pub layout: Layout,
     /// The released tables: one, or the two of a method that makes groups.
     pub tables: Vec<TableRecord>,
-    /// The number of distinct individuals behind the rows, where individuals are counted. The rows
-    /// do not name them.
+    /// The number of distinct individuals behind the rows, where individuals are counted. The rows do not name them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub individuals: Option<u64>,
     /// The number of released classes, or of groups.
@@ -98,6 +99,9 @@ pub struct PublicRecord {
     /// The risk measures of the release, by name.
     #[serde(serialize_with = "all_plainly")]
     pub risk: BTreeMap<String, f64>,
+    /// How releases of the same people may follow this one, if the policy says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history: Option<PublicHistory>,
     /// The SHA-256 of this record with this field empty.
     pub digest: String,
 }
@@ -397,6 +401,9 @@ pub struct PrivateRecord {
     /// The digest of the release whose recoding was applied again, without a search.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recoding_of: Option<String>,
+    /// The rows by pseudonyms, if releases of the same people may follow this one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history: Option<HistoryRecord>,
 }
 
 /// A search in the private record.

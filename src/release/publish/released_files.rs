@@ -12,6 +12,7 @@ use super::table_files::TableFiles;
 use super::write::{self, Table, write_table};
 use super::{digest, disk};
 use crate::class::Budget;
+use crate::engine::pseudonym::PseudonymKey;
 use crate::engine::{Context, Run};
 use crate::error::Result;
 use crate::method::microaggregation::dp_centroids::Clusters;
@@ -59,6 +60,8 @@ pub(in crate::release) struct ReleasedFiles {
     folder: PathBuf,
     /// The policy, whose models are required of the release.
     policy: Arc<Policy>,
+    /// The key of pseudonyms, if other releases may follow.
+    key: Option<PseudonymKey>,
     tables: Vec<WrittenTable>,
 }
 
@@ -73,13 +76,22 @@ struct WrittenTable {
 impl ReleasedFiles {
     /// Takes tables into this folder, of a release under this policy.
     pub(in crate::release) fn new(folder: PathBuf, policy: Arc<Policy>) -> Self {
-        Self { folder, policy, tables: Vec::new() }
+        Self { folder, policy, key: None, tables: Vec::new() }
+    }
+
+    /// Also records the rows by pseudonyms under this key.
+    pub(in crate::release) fn with_key(self, key: Option<PseudonymKey>) -> Self {
+        Self { key, ..self }
     }
 }
 
 impl Sink for ReleasedFiles {
     fn extent(&self) -> Extent {
         Extent::Private
+    }
+
+    fn pseudonym_key(&self) -> Option<&PseudonymKey> {
+        self.key.as_ref()
     }
 
     fn noise_key(&self, _clusters: &Clusters) -> Result<NoiseKey> {

@@ -1,5 +1,4 @@
-//! A fault at each step of a release, and a kill before each: OUT is then absent, the old release
-//! or the new one, and the next run repairs everything.
+//! A fault at each step of a release, and a kill before each: OUT is absent, old or new, and the next run repairs everything.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +44,7 @@ fn private(release: &str) -> PrivateRecord {
         as_is: Vec::new(),
         utility: None,
         recoding_of: None,
+        history: None,
         search: SearchRecord {
             method: String::new(),
             objective: String::new(),
@@ -87,6 +87,7 @@ pub(in super::super) fn run_at(place: &FolderPlace, overwrite: bool, number: u64
         unique: UniqueTogether::default(),
         homogeneous: Vec::new(),
         risk: BTreeMap::new(),
+        history: None,
         digest: String::new(),
     }
     .sealed()?;

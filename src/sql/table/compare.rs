@@ -28,7 +28,7 @@ use crate::engine::{Context, Resources, Run};
 use crate::error::Error;
 use crate::input::Input;
 use crate::release::Place;
-use crate::release::histories::{ReleaseOfInput, SamePeople, judge_together};
+use crate::release::histories::{Compared, SamePeople, judge_together};
 
 /// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
@@ -107,10 +107,11 @@ impl Task for Compare {
         let run = Run { resources, stop, ..Run::default() };
         let releases = self.releases.iter().zip(&self.inputs).map(|(release, input)| {
             let input = Input::find_all(std::slice::from_ref(input), &run.stop)?;
-            Ok(ReleaseOfInput { place: Place::at(release, None)?, input: input.into() })
+            Ok(Compared { place: Place::at(release, None)?, input: Some(input.into()) })
         });
         let releases = releases.collect::<crate::error::Result<Vec<_>>>()?;
         let judged = judge_together(&run, &releases, &self.same).await?;
+        let judged = judged.ok_or_else(|| Error::internal("compare: releases without inputs"))?;
         if let Some(why) = judged.cannot_tell.first() {
             return Err(Error::unmet(why.clone()));
         }

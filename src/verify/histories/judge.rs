@@ -205,7 +205,7 @@ impl<'a> Judge<'a> {
             .collect();
         let inputs = release.inputs.as_slice();
         let seen = SeenClass { rows, size, unowned_rows: 0, values: &of_values, inputs, individuals: None };
-        for model in release.models(self.view) {
+        for model in release.models_of(self.view) {
             let value = model.requirement.model.value(&seen.of_column(model.column));
             if !model.requirement.holds(size, value) {
                 self.failed.push(FailedModel { release: self.release, model: model.at, on_lasting: false });
@@ -261,7 +261,7 @@ impl<'a> Judge<'a> {
         for (release, rows) in
             self.releases.iter().enumerate().filter(|(at, _)| self.pattern & (1 << at) != 0)
         {
-            for model in rows.models(self.view) {
+            for model in rows.models_of(self.view) {
                 let lasting = model.lasting.and_then(|name| self.lasting.get(name));
                 let Some((2.., common)) = lasting.map(|(releases, common)| (*releases, common)) else {
                     continue;

@@ -25,6 +25,8 @@
 
 mod dates;
 mod judge;
+mod recorded;
+pub(crate) mod shown_classes;
 mod shown_rows;
 mod spelling;
 mod trace;
@@ -39,6 +41,7 @@ use crate::engine::{Context, column};
 use crate::error::Result;
 use crate::progress::CancelToken;
 pub(crate) use judge::{FailedModel, Histories, Pattern, PeopleFound};
+pub(crate) use recorded::RecordedRows;
 pub(crate) use shown_rows::ShownRows;
 pub(crate) use spelling::spelled_in_two_ways;
 pub(crate) use trace::Returning;

@@ -3,15 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
+use super::shown_classes::{ShownClasses, in_view, of_view};
 use super::{DOING, Matching, Member, View};
 use crate::class::Budget;
 use crate::engine::functions::{random_keys, row_hash};
@@ -26,16 +27,20 @@ use crate::verify::counting::{column_name, counted_name, numbered, numbered_inpu
 use crate::verify::distributions_of;
 use crate::verify::each_class::seen;
 use crate::verify::expected::Expected;
-use crate::verify::members::{Members, member as member_of};
 use crate::verify::per_class::{INDIVIDUAL, PerClass};
 
 /// Of each row its person as two hashes, its own, and that of its values.
 pub(super) const ROW: [&str; 4] = [INDIVIDUAL[0], INDIVIDUAL[1], "kanon_row", "kanon_values"];
 
-/// Returns the names of the class that shows a row to an attacker who knows the quasi-identifiers of a view: two hashes, the first
-/// NULL for a row that no class shows.
-pub(super) fn class_names(view: usize) -> [String; 2] {
-    ["a", "b"].map(|half| format!("kanon_shown_{view}_{half}"))
+/// Returns the name of the class that shows a row to an attacker who knows the quasi-identifiers of a view; NULL for a row that no
+/// class shows.
+pub(super) fn class_name(view: usize) -> String {
+    format!("kanon_shown_{view}")
+}
+
+/// Returns the name of a hash of what such an attacker also knows of a row, from other releases.
+pub(super) fn elsewhere_name(view: usize) -> String {
+    format!("kanon_elsewhere_{view}")
 }
 
 /// Returns the name of a column of values.
@@ -50,32 +55,34 @@ pub(super) fn date_name(at: usize) -> String {
 
 /// The rows of a release as histories look at them, in a spill file.
 pub(crate) struct ShownRows<'a> {
-    /// The columns [`ROW`], those of [`class_names`] for each view, those of [`value_name`], and those of [`date_name`].
+    /// The columns [`ROW`], those of [`class_name`] and of [`elsewhere_name`] for each view, then those of [`value_name`] and of
+    /// [`date_name`].
     pub(super) table: DataFrame,
     /// The number of columns with values: the counted ones, then the lasting ones.
     pub(super) width: usize,
-    models: Vec<JudgedModel<'a>>,
+    pub(super) models: Vec<JudgedModel<'a>>,
     /// The distribution of each counted column over the input.
     pub(super) inputs: Vec<Distribution>,
     /// The columns whose values last, by their names, behind the counted ones.
     pub(super) lasting: Vec<String>,
     /// The places among the dates of those that the release has.
     pub(super) dates: Vec<usize>,
+    pub(crate) classes: ShownClasses,
     /// What attackers know.
-    views: Vec<View>,
+    pub(super) views: Vec<View>,
     /// The rows without a person; they have no history.
     pub(crate) rows_without_person: u64,
 }
 
 /// A model of a release that is judged for the rows of histories.
-pub(super) struct JudgedModel<'a> {
+pub(crate) struct JudgedModel<'a> {
     /// Its place among the requirements of the release.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     pub(super) requirement: &'a Requirement,
     /// The place of its column among the counted ones.
-    pub(super) column: Option<usize>,
+    pub(crate) column: Option<usize>,
     /// The name of its column, if its values last.
-    pub(super) lasting: Option<&'a str>,
+    pub(crate) lasting: Option<&'a str>,
 }
 
 impl<'a> ShownRows<'a> {
@@ -94,15 +101,13 @@ impl<'a> ShownRows<'a> {
         let labels = expected.labels(&budget);
         let assigner = expected.assigner(&budget)?;
         let counted = expected.counted()?;
-        let models = models_of(expected, matching)?;
+        let (models, of_known) = (models_of(expected, matching)?, random_keys(DOING)?[0]);
         let mut lasting: Vec<String> = models.iter().filter_map(|m| m.lasting).map(str::to_owned).collect();
         lasting.sort_unstable();
         lasting.dedup();
 
-        let by_all = class_columns(expected, &member.known_elsewhere, &None);
-        let of_all = random_keys(DOING)?[0];
         let released = numbered(member.output.clone(), expected, &labels, Vec::new())?;
-        let members = shown_classes(released, row_hash(of_all, by_all.clone()), &budget, stop).await?;
+        let classes = ShownClasses::read(released, expected, &labels, &budget, stop).await?;
 
         let mut others = matching.row_of()?;
         let of_counted = counted.iter().enumerate();
@@ -123,30 +128,44 @@ impl<'a> ShownRows<'a> {
         let inputs = distributions_of(&member.input, &rows, expected, &counted, &mut fold, stop).await?;
 
         let mut columns: Vec<Expr> = ROW.map(column).to_vec();
-        let members = Arc::new(members);
-        for (view, over) in views.iter().enumerate() {
-            let [a, b] = class_names(view);
-            let shown = member_of(Arc::clone(&members), row_hash(of_all, by_all.clone()));
-            let (known, keys) = (class_columns(expected, &member.known_elsewhere, over), random_keys(DOING)?);
-            let class = row_hash(keys[0], known.clone());
-            columns.push(when(shown.is_null(), null()).otherwise(class).context(DOING)?.alias(a));
-            columns.push(row_hash(keys[1], known).alias(b));
-        }
-        let before_values = columns.len();
+        columns.extend(expected.quasi().map(|index| column(column_name(index))));
+        let elsewhere = views.iter().enumerate().map(|(view, over)| {
+            let is_known = |name: &&String| over.as_ref().is_none_or(|over| over.contains(name));
+            let known = member.known_elsewhere.iter().filter(is_known);
+            let place = |name: &String| expected.columns.iter().position(|(column, _)| column == name);
+            let columns = known.filter_map(place).map(|at| column(column_name(at)));
+            row_hash(of_known, columns.collect()).alias(elsewhere_name(view))
+        });
+        columns.extend(elsewhere);
         let values = (0..counted.len()).map(counted_name).chain((0..lasting.len()).map(lasting_name));
         columns.extend(values.enumerate().map(|(at, name)| column(name).alias(value_name(at))));
         columns.extend(dates.iter().map(|(at, _)| column(date_name(*at))));
         let rows = rows.select(columns).context(DOING)?;
 
+        let of_labels = ROW.len()..ROW.len() + expected.quasi().count();
+        let (quasi, of_class) = classes.labels();
+        let in_views: Vec<Vec<u64>> = views.iter().map(|over| of_view(quasi, of_class, over)).collect();
+        let before_values = of_labels.end + views.len();
         let counted = before_values..before_values + counted.len();
-        let schema = schema_of(rows.schema().as_arrow(), &counted);
+        let schema = schema_of(rows.schema().as_arrow(), &of_labels, views.len(), &counted);
         let stream = rows.execute_stream().await.context(DOING)?;
         let mut rows_without_person = 0;
         let batches = stream.map(|batch| {
             let batch = batch.context(DOING)?;
             let (batch, without) = with_person(&batch)?;
             rows_without_person += without;
-            as_numbers(&batch, &schema, &counted, &mut fold)
+            let (labels, rows) = (&batch.columns()[of_labels.clone()], batch.num_rows());
+            let shown = classes.of_rows(labels, rows)?;
+            let shown = in_views.iter().map(|of_view| Ok(Arc::new(in_view(&shown, of_view)?) as ArrayRef));
+            let shown = shown.collect::<Result<Vec<_>>>()?;
+            let mut columns = batch.columns().to_vec();
+            for (number, at) in counted.clone().enumerate() {
+                let numbers =
+                    fold.numbers(number, &columns[at])?.into_iter().map(|number| number.map(u64::from));
+                columns[at] = Arc::new(numbers.collect::<UInt64Array>());
+            }
+            columns.splice(of_labels.clone(), shown);
+            RecordBatch::try_new(Arc::clone(&schema), columns).context(DOING)
         });
         let runtime = member.session.runtime_env();
         let rows = SpilledRows::write(runtime, Arc::clone(&schema), batches.boxed(), stop, DOING).await?;
@@ -157,19 +176,30 @@ impl<'a> ShownRows<'a> {
             inputs,
             lasting,
             dates: dates.into_iter().map(|(at, _)| at).collect(),
+            classes,
             views: views.to_vec(),
             rows_without_person,
         })
     }
 
+    /// Returns all models that say something about a class by itself.
+    pub(crate) fn models(&self) -> &[JudgedModel<'a>] {
+        &self.models
+    }
+
+    /// Returns the columns whose values last.
+    pub(crate) fn lasting(&self) -> &[String] {
+        &self.lasting
+    }
+
     /// Returns the models that say something about a class by itself to the attacker of a view.
-    pub(super) fn models(&self, view: usize) -> impl Iterator<Item = &JudgedModel<'a>> {
+    pub(super) fn models_of(&self, view: usize) -> impl Iterator<Item = &JudgedModel<'a>> {
         self.models.iter().filter(move |model| model.requirement.quasi == self.views[view])
     }
 
     /// Returns the number of people that each class promises to the attacker of a view.
     pub(super) fn least(&self, view: usize) -> u64 {
-        let promised = self.models(view).map(|model| model.requirement.model.min_size());
+        let promised = self.models_of(view).map(|model| model.requirement.model.min_size());
         promised.max().unwrap_or_default().max(LEAST_PEOPLE)
     }
 }
@@ -199,47 +229,20 @@ fn models_of<'a>(expected: &'a Expected<'a>, matching: &Matching) -> Result<Vec<
     Ok(models.collect())
 }
 
-/// Returns the columns whose values form the classes of an attacker who knows some of the quasi-identifiers.
-fn class_columns(expected: &Expected<'_>, known_elsewhere: &[String], over: &View) -> Vec<Expr> {
-    let is_known = |name: &String| over.as_ref().is_none_or(|over| over.contains(name));
-    let columns =
-        expected.columns.iter().enumerate().filter(|(_, (name, quasi))| {
-            is_known(name) && (quasi.is_some() || known_elsewhere.contains(name))
-        });
-    columns.map(|(index, _)| column(column_name(index))).collect()
-}
-
-/// Returns the hashes of the classes of released rows.
-async fn shown_classes(
-    released: DataFrame,
-    class: Expr,
-    budget: &Arc<dyn Budget>,
-    stop: &CancelToken,
-) -> Result<Members> {
-    let classes =
-        released.select(vec![class.alias("kanon_class")]).context(DOING)?.distinct().context(DOING)?;
-    let mut stream = classes.execute_stream().await.context(DOING)?;
-    let mut members = Members::new(budget);
-    while let Some(batch) = stream.next().await {
-        stop.check()?;
-        let batch = batch.context(DOING)?;
-        let classes = batch.column(0).as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
-        members.add(classes.values().iter().copied())?;
-    }
-    Ok(members)
-}
-
 fn null() -> Expr {
     lit(ScalarValue::UInt64(None))
 }
 
-/// Returns the schema of rows whose values are numbers in these columns.
-fn schema_of(rows: &Schema, counted: &Range<usize>) -> SchemaRef {
+/// Returns the schema of rows with the classes of views instead of labels, and whose counted values are numbers.
+fn schema_of(rows: &Schema, labels: &Range<usize>, views: usize, counted: &Range<usize>) -> SchemaRef {
     let fields = rows.fields().iter().enumerate().map(|(at, field)| match counted.contains(&at) {
         true => Arc::new(Field::new(field.name(), DataType::UInt64, true)),
         false => Arc::clone(field),
     });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    let mut fields: Vec<FieldRef> = fields.collect();
+    let shown = (0..views).map(|view| Arc::new(Field::new(class_name(view), DataType::UInt64, true)));
+    fields.splice(labels.clone(), shown);
+    Arc::new(Schema::new(fields))
 }
 
 /// Returns the rows of a batch that have a person, and the number of the others.
@@ -251,21 +254,6 @@ fn with_person(batch: &RecordBatch) -> Result<(RecordBatch, u64)> {
     }
     let has_person: BooleanArray = (0..person.len()).map(|row| Some(person.is_valid(row))).collect();
     Ok((filter_record_batch(batch, &has_person).context(DOING)?, without))
-}
-
-/// Returns a batch with the counted values as numbers.
-fn as_numbers(
-    batch: &RecordBatch,
-    schema: &SchemaRef,
-    counted: &Range<usize>,
-    fold: &mut PerClass,
-) -> Result<RecordBatch> {
-    let mut columns = batch.columns().to_vec();
-    for (number, at) in counted.clone().enumerate() {
-        let numbers = fold.numbers(number, &columns[at])?.into_iter().map(|number| number.map(u64::from));
-        columns[at] = Arc::new(numbers.collect::<UInt64Array>());
-    }
-    RecordBatch::try_new(Arc::clone(schema), columns).context(DOING)
 }
 
 /// Returns the columns of a batch, which are all numbers.

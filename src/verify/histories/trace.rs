@@ -15,7 +15,7 @@ use siphasher::sip::SipHasher13;
 
 use super::DOING;
 use super::dates::Dates;
-use super::shown_rows::{ROW, ShownRows, class_names, lost, numbers, value_name};
+use super::shown_rows::{ROW, ShownRows, class_name, elsewhere_name, lost, numbers, value_name};
 use crate::engine::functions::random_keys;
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
@@ -29,8 +29,8 @@ const RELEASE: &str = "kanon_release";
 /// The inputs in which a row was not, as its dates tell.
 const NOT_IN: &str = "kanon_not_in";
 
-/// The class that shows a row.
-const CLASS: [&str; 2] = ["kanon_class_a", "kanon_class_b"];
+/// The class that shows a row, and what else is known of it.
+const CLASS: [&str; 2] = ["kanon_class", "kanon_elsewhere"];
 
 /// What is read of each row before its values.
 const READ: usize = ROW.len() + CLASS.len() + 2;
@@ -89,7 +89,7 @@ pub(super) async fn trace(
     let mut all = Vec::with_capacity(releases.len());
     for (place, release) in (0u64..).zip(releases) {
         let mut columns: Vec<Expr> = ROW.map(column).to_vec();
-        let classes = class_names(view).into_iter().zip(CLASS);
+        let classes = [class_name(view), elsewhere_name(view)].into_iter().zip(CLASS);
         columns.extend(classes.map(|(name, class)| column(name).alias(class)));
         columns.push(dates.not_in(release)?.alias(NOT_IN));
         columns.push(lit(place).alias(RELEASE));

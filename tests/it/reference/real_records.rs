@@ -198,7 +198,15 @@ fn records() -> (Vec<Value>, Vec<Value>) {
         .replace("age       = { role = \"quasi\" }", "age       = { role = \"quasi\", clip = [25, 60] }");
     let medians = means.replace("clip = [25, 60]", "clip = { to = 60 }");
     let medians = medians.replace("\"ona\"", "{ mdav = { centroid = \"median\" } }");
+    let diverse =
+        "[[require]]\n    model = \"l_diversity\"\n    l = 2\n    sensitive = \"diagnosis\"\n    [output]";
+    let diverse = REGIONS.replace("[output]", diverse);
+    let followed = format!("{diverse}[history]\nrow = [\"stay\"]\ndates = [\"stay\"]\n");
+    let changing = "[history]\ndates = []\nchanges = [\"diagnosis\"]\nchanges_known = false\nreason = \"no reader knows\"\n";
+    let changing = format!("{REGIONS}{changing}");
     for (name, input, policy) in [
+        ("followed", "people", followed.as_str()),
+        ("changing", "people", changing.as_str()),
         ("levels", "people", LEVELS),
         ("means", "people", &means),
         ("groups", "people", crate::anatomy::POLICY),
@@ -217,8 +225,8 @@ fn records() -> (Vec<Value>, Vec<Value>) {
     }
     place.run("release people.parquet --recoding levels.private.json --to again").exit(0);
     let ours = [
-        "levels", "means", "medians", "groups", "noise", "regions", "best", "cities", "stays", "codes",
-        "wards", "towns", "again",
+        "followed", "changing", "levels", "means", "medians", "groups", "noise", "regions", "best", "cities",
+        "stays", "codes", "wards", "towns", "again",
     ]
     .map(|name| place.path(name));
     let earlier = root().join("tests/fixtures/format_2/safe");

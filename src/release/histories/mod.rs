@@ -1,0 +1,291 @@
+//! Releases of the same people, judged together with their inputs; `verify/histories` has the rule.
+
+mod about;
+mod opened;
+mod recorded;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::prelude::SessionContext;
+
+use crate::class::Budget;
+use crate::engine::pseudonym::PseudonymKey;
+use crate::engine::{PoolBudget, Rules, Run};
+use crate::error::{Error, Result};
+use crate::input::Source;
+use crate::model::{Needs, Requirement};
+use crate::plural::plural;
+use crate::progress::Phase;
+use crate::release::histories::about::{differing, matching};
+use crate::release::histories::opened::Opened;
+pub(in crate::release) use crate::release::histories::recorded::recorded;
+use crate::release::publish::place::Place;
+use crate::release::publish::record::{HistoryColumn, HistoryRecord};
+use crate::role::Role;
+use crate::verify::histories::{
+    self, FailedModel, Histories, MOST_RELEASES, Matching, PeopleFound, ShownRows, View,
+};
+
+/// A release to compare.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// Where it is.
+    pub place: Place,
+    /// The input that it was made of. Without it, its rows are those of its private record, if it holds them.
+    pub input: Option<Source>,
+}
+
+/// What tells people and their rows apart in several inputs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SamePeople {
+    /// The column that names the person of a row; by default the individual column of the policies.
+    pub person: Option<String>,
+    /// The columns that tell the rows of a person apart; none for all columns that every release shows.
+    pub row: Vec<String>,
+    /// The released columns whose values tell that a row was not in an input, where they lie outside of its values; by default those of
+    /// dates and timestamps.
+    pub dates: Option<Vec<String>>,
+    /// The sensitive columns whose values change between the releases, as everybody knows.
+    pub changes: Vec<String>,
+    /// Whether nobody knows whose rows change from one release to the next.
+    pub changes_are_unknown: bool,
+    /// Whether it is right that fewer than half of the people come back.
+    pub accept_new_people: bool,
+}
+
+/// What is known of releases that were judged together.
+#[derive(Debug)]
+pub struct JudgedTogether {
+    /// The column that names people.
+    pub(crate) person: String,
+    /// The columns by which rows were matched.
+    pub(crate) row: Vec<String>,
+    /// The columns whose values tell that a row was not in an input.
+    pub(crate) dates: Vec<String>,
+    /// The columns with the role of each in every release, where these differ; `None` where it is not released.
+    pub(crate) roles: BTreeMap<String, Vec<Option<Role>>>,
+    /// The verdict over all quasi-identifiers, then over each subset that a model names.
+    pub(crate) verdicts: Vec<(Option<Vec<String>>, Histories)>,
+    /// The people with a row in a history that is not safe, whichever quasi-identifiers the attacker knows.
+    pub(crate) people_found: u64,
+    /// The place of the first release that is not safe with those before it.
+    pub(crate) broken_by: Option<usize>,
+    /// For each release its models, in words.
+    pub(crate) models: Vec<Vec<String>>,
+    /// For each release the rows without a person.
+    pub(crate) rows_without_person: Vec<u64>,
+    /// Why the verdict cannot be trusted, in whole sentences.
+    pub(crate) cannot_tell: Vec<String>,
+}
+
+/// Judges releases together, in the order in which they were published; `None` if one comes without its input, and its private record
+/// does not hold its rows.
+///
+/// # Errors
+/// A policy error for fewer than two releases, or columns that cannot be compared; an unmet error for a release that is not
+/// what its records say, or whose input is another one; a data error when something cannot be read or memory runs out.
+pub async fn judge_together(
+    run: &Run,
+    releases: &[Compared],
+    same: &SamePeople,
+) -> Result<Option<JudgedTogether>> {
+    if !(2..=MOST_RELEASES).contains(&releases.len()) {
+        let found = releases.len();
+        return Err(Error::policy(format!("expected 2 to {MOST_RELEASES} releases, found {found}")));
+    }
+    run.progress.begin(Phase::Verify, 0);
+    let mut opened = Vec::with_capacity(releases.len());
+    for release in releases {
+        let Some(release) = Opened::open(run, release).await? else { return Ok(None) };
+        opened.push(release);
+    }
+    let matching = matching_of(&opened, same)?;
+    let requirements = opened.iter().flat_map(Opened::requirements);
+    let views = views(requirements);
+    let session = run.resources.session(Rules::new())?;
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&session, "histories"));
+    let expected = opened.iter().map(|release| release.expected(&budget)).collect::<Result<Vec<_>>>()?;
+    let mut shown = Vec::with_capacity(opened.len());
+    for (release, expected) in opened.iter().zip(&expected) {
+        let elsewhere = known_elsewhere(&opened, release);
+        let rows = release.shown_rows(&session, expected.as_ref(), elsewhere, &matching, &views, run);
+        shown.push(rows.await?);
+    }
+    let mut judged = JudgedTogether {
+        roles: differing(opened.iter().map(|release| &release.about)),
+        verdicts: Vec::new(),
+        people_found: 0,
+        broken_by: None,
+        models: opened.iter().map(|one| one.requirements().iter().map(Requirement::text).collect()).collect(),
+        rows_without_person: shown.iter().map(|rows| rows.rows_without_person).collect(),
+        cannot_tell: spelled_in_two_ways(&opened, &matching, run).await?.into_iter().collect(),
+        person: matching.person,
+        row: matching.row,
+        dates: matching.dates,
+    };
+    let mut people_found = PeopleFound::default();
+    for (view, over) in views.into_iter().enumerate() {
+        let verdict = histories::judge(&session, &shown, view, &mut people_found, &run.stop).await?;
+        if !verdict.are_safe() {
+            let first = first_unsafe(&session, &shown, view, run).await?;
+            judged.broken_by = Some(judged.broken_by.map_or(first, |known| known.min(first)));
+        }
+        judged.verdicts.push((over, verdict));
+    }
+    judged.people_found = people_found.count();
+    for (of_release, release) in releases.iter().zip(&opened) {
+        let Some(input) = &of_release.input else { continue };
+        input.still_the_same(run).map_err(|error| error.at(&release.about.shown))?;
+    }
+    judged.check_matching(!same.row.is_empty());
+    if !same.accept_new_people {
+        judged.check_returning(releases);
+    }
+    Ok(Some(judged))
+}
+
+/// Returns how the rows of people are matched: as the private records say, where rows are read there.
+fn matching_of(releases: &[Opened], same: &SamePeople) -> Result<Matching> {
+    let abouts = || releases.iter().map(|release| &release.about);
+    let mut recorded = releases.iter().filter_map(|release| Some((&release.about.shown, release.history()?)));
+    let Some((of, (history, key))) = recorded.next() else {
+        return matching(abouts(), same, PseudonymKey::random()?);
+    };
+    let as_recorded = history.same_people();
+    for (shown, (other, _)) in recorded {
+        if other.key != history.key || other.same_people() != as_recorded {
+            let why =
+                format!("its pseudonyms are made in another way than those of {of}; give the inputs of both");
+            return Err(Error::policy(why).at(shown));
+        }
+    }
+    let asked = SamePeople { accept_new_people: false, ..same.clone() };
+    if asked != SamePeople::default() && asked != as_recorded {
+        let why = "the rows of a private record are matched as its policy says, and not in another way; give the inputs";
+        return Err(Error::policy(why).at(of));
+    }
+    let mut matching = matching(abouts(), &as_recorded, key.clone())?;
+    matching.known_changes.clone_from(&history.known_changes);
+    Ok(matching)
+}
+
+/// Returns the columns that a release shows as they are, and that are quasi-identifiers of another one: an attacker knows them.
+fn known_elsewhere(releases: &[Opened], release: &Opened) -> Vec<String> {
+    let is_quasi = |name: &String| releases.iter().any(|one| one.about.roles.get(name) == Some(&Role::Quasi));
+    let as_is = release.about.roles.iter().filter(|(_, role)| **role != Role::Quasi);
+    as_is.map(|(name, _)| name).filter(|name| is_quasi(name)).cloned().collect()
+}
+
+/// Says that people are written in two ways, if they are; without the inputs nobody can say it.
+async fn spelled_in_two_ways(releases: &[Opened], matching: &Matching, run: &Run) -> Result<Option<String>> {
+    let Some(inputs) = releases.iter().map(Opened::input).collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    if releases[0].about.type_of(&matching.person)? != DataType::Utf8View.to_string() {
+        return Ok(None);
+    }
+    let people = histories::spelled_in_two_ways(&inputs, matching, &run.stop).await?;
+    Ok((people > 0).then(|| {
+        format!(
+            "{} of `{}` differ from one of another input by nothing but spaces, zeros in front or capital letters; write them alike",
+            plural(people, "person", "people"),
+            matching.person
+        )
+    }))
+}
+
+/// Returns the place of the first release that is not safe with those before it, where all together are not.
+async fn first_unsafe(
+    session: &SessionContext,
+    shown: &[ShownRows<'_>],
+    view: usize,
+    run: &Run,
+) -> Result<usize> {
+    let mut people_found = PeopleFound::default();
+    for several in 2..shown.len() {
+        let verdict =
+            histories::judge(session, &shown[..several], view, &mut people_found, &run.stop).await?;
+        if !verdict.are_safe() {
+            return Ok(several - 1);
+        }
+    }
+    Ok(shown.len() - 1)
+}
+
+impl HistoryRecord {
+    /// Returns how the rows of people were matched.
+    fn same_people(&self) -> SamePeople {
+        let names = |columns: &[HistoryColumn]| columns.iter().map(|column| column.name.clone()).collect();
+        SamePeople {
+            person: Some(self.person.name.clone()),
+            row: names(&self.row),
+            dates: Some(names(&self.dates)),
+            changes: self.changes.clone(),
+            changes_are_unknown: self.known_changes.is_empty(),
+            accept_new_people: false,
+        }
+    }
+}
+
+impl JudgedTogether {
+    /// Returns the verdict over all quasi-identifiers.
+    pub(crate) fn over_all(&self) -> Option<&Histories> {
+        self.verdicts.iter().find(|(over, _)| over.is_none()).map(|(_, verdict)| verdict)
+    }
+
+    /// Returns whether every history is safe, whatever the attacker knows.
+    pub(crate) fn are_safe(&self) -> bool {
+        self.verdicts.iter().all(|(_, verdict)| verdict.are_safe())
+    }
+
+    /// Returns the text of a model that fails.
+    pub(crate) fn model(&self, failed: &FailedModel) -> &str {
+        let of_release = self.models.get(failed.release);
+        of_release.and_then(|models| models.get(failed.model)).map_or("", String::as_str)
+    }
+
+    /// Looks for inputs in which too few people come back to believe that their names lasted.
+    fn check_returning(&mut self, releases: &[Compared]) {
+        let Some(Histories { returning, .. }) = self.over_all() else { return };
+        let few = returning.iter().zip(&releases[1..]).filter(|(returning, _)| returning.are_few());
+        let few = few.map(|(returning, release)| {
+            format!(
+                "{} of {} are in the input of {} and in one before it; if `{}` was numbered anew, nobody can be found again; if these \
+                 are other people, say so (accept new people)",
+                returning.both,
+                plural(returning.most(), "person", "people"),
+                release.place.out(),
+                self.person
+            )
+        });
+        let few: Vec<String> = few.collect();
+        self.cannot_tell.extend(few);
+    }
+
+    /// Looks for rows that cannot be told apart.
+    fn check_matching(&mut self, is_row_named: bool) {
+        let Some(Histories { repeated, ambiguous, .. }) = self.over_all() else { return };
+        let (repeated, ambiguous) = (*repeated, *ambiguous);
+        let by = self.row.join(", ");
+        if is_row_named && repeated > 0 {
+            self.cannot_tell.push(format!(
+                "{by} should tell the rows of a person apart, and do not: {repeated} rows repeat others of an input; name more columns"
+            ));
+        } else if ambiguous > 0 {
+            self.cannot_tell.push(format!(
+                "{ambiguous} rows are equal in all that every release shows, but in different classes of one, so nobody can say which \
+                 of them is which; name the columns that tell the rows of a person apart"
+            ));
+        }
+    }
+}
+
+/// Returns what an attacker may know: all quasi-identifiers, and each subset that a model names.
+fn views<'a>(requirements: impl IntoIterator<Item = &'a Requirement>) -> Vec<View> {
+    let is_of_classes =
+        |requirement: &&Requirement| !matches!(requirement.model.needs(), Needs::Population | Needs::Table);
+    let subsets = requirements.into_iter().filter(is_of_classes).map(|requirement| requirement.quasi.clone());
+    subsets.chain([None]).collect::<BTreeSet<View>>().into_iter().collect()
+}

@@ -1,0 +1,89 @@
+//! The rows of a release by pseudonyms, for its private record.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use datafusion::prelude::DataFrame;
+
+use crate::class::Budget;
+use crate::engine::pseudonym::PseudonymKey;
+use crate::engine::{PoolBudget, Run};
+use crate::error::{Error, Result};
+use crate::input::Loaded;
+use crate::release::histories::about::{About, matching};
+use crate::release::histories::opened::expected;
+use crate::release::histories::{SamePeople, views};
+use crate::release::kind::Content;
+use crate::release::publish::record::{HistoryColumn, HistoryModel, HistoryRecord};
+use crate::release::written_columns::as_texts;
+use crate::verify::histories::{Member, ShownRows};
+
+/// Returns the rows of a release that was verified by pseudonyms under a key, if its policy has `[history]`.
+///
+/// # Errors
+/// A policy error if the release shows no classes, or if `[history]` does not fit its input; a data error when reading fails or memory
+/// runs out.
+pub(in crate::release) async fn recorded(
+    run: &Run,
+    again: &Loaded,
+    content: &Content,
+    written: Option<DataFrame>,
+    key: &PseudonymKey,
+) -> Result<Option<HistoryRecord>> {
+    let Some(history) = again.policy.spec.history() else { return Ok(None) };
+    let same = SamePeople {
+        person: history.person.clone(),
+        row: history.row.clone(),
+        dates: history.dates.clone(),
+        changes: history.changes.clone(),
+        changes_are_unknown: history.changes_unknown.is_some(),
+        accept_new_people: false,
+    };
+    let place = |error: Error| error.at("history");
+    let about = About::of_input("the input", &again.policy, again.schema());
+    let matching = matching(std::slice::from_ref(&about), &same, key.clone()).map_err(place)?;
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "histories"));
+    let expected = expected(again, content, &budget).map_err(place)?;
+    let written = written.ok_or_else(|| Error::internal("histories: no table"))?;
+    let member = Member {
+        session: &again.session,
+        input: again.table.clone(),
+        output: as_texts(written, &again.policy.written_columns())?,
+        expected: &expected,
+        known_elsewhere: Vec::new(),
+    };
+    let views = views(&again.policy.requirements);
+    let rows = ShownRows::read(&member, &matching, &views, &run.stop).await?;
+    let lines = rows.lines(&budget, &run.stop).await?;
+    let column = |name: &String| {
+        let data_type = about.type_of(name)?.to_owned();
+        Ok(HistoryColumn { name: name.clone(), data_type })
+    };
+    let columns = |names: &[String]| names.iter().map(column).collect::<Result<Vec<_>>>();
+    let models = rows.models().iter().map(|model| HistoryModel {
+        model: model.at,
+        counted: model.column,
+        lasting: model.lasting.and_then(|name| rows.lasting().iter().position(|known| known == name)),
+    });
+    Ok(Some(HistoryRecord {
+        key: key.id()?,
+        person: column(&matching.person)?,
+        row: columns(&matching.row)?,
+        dates: columns(&matching.dates)?,
+        changes: matching.changes,
+        known_changes: matching.known_changes,
+        quasi: rows.classes.labels().0.to_vec(),
+        models: models.collect(),
+        lasting: rows.lasting().to_vec(),
+        rows_without_person: rows.rows_without_person,
+        rows: STANDARD.encode(lines),
+    }))
+}
+
+/// Returns the error of a private record that cannot be believed.
+pub(super) fn refused() -> Error {
+    Error::unmet(
+        "what the private record holds of the rows of the release is not what the public record names",
+    )
+}

@@ -1,0 +1,90 @@
+//! The file of the key of pseudonyms, which a release and all that follow it share.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::engine::Context;
+use crate::engine::pseudonym::PseudonymKey;
+use crate::error::{Error, Result};
+use crate::release::publish::place::Place;
+use crate::release::publish::{digest, disk};
+
+/// A key, and the file that holds it: 64 hexadecimal digits, readable by its owner alone.
+pub(in crate::release) struct KeyFile {
+    path: PathBuf,
+    key: PseudonymKey,
+    is_new: bool,
+}
+
+impl KeyFile {
+    /// Returns the key of a place, or a new one if there is no such file.
+    ///
+    /// # Errors
+    /// A policy error if the place has no file for it, a data error if the file is no key or cannot be read.
+    pub(in crate::release) fn of_place(place: &Place) -> Result<Self> {
+        let path = path_of(place)?;
+        match read(&path)? {
+            Some(key) => Ok(Self { path, key, is_new: false }),
+            None => Ok(Self { path, key: PseudonymKey::random()?, is_new: true }),
+        }
+    }
+
+    /// Reads the key of a release, which is recognized so.
+    ///
+    /// # Errors
+    /// A policy error if it is not there, or another one.
+    pub(in crate::release) fn of_release(place: &Place, id: &str) -> Result<PseudonymKey> {
+        let path = path_of(place)?;
+        let named = |why: &str| {
+            Error::policy(format!("{why}; give the key of the first release with --key"))
+                .at(path.display().to_string())
+        };
+        match read(&path)? {
+            None => {
+                Err(named("the key of the pseudonyms is missing, without which nobody can be found again"))
+            }
+            Some(key) if key.id()? != id => Err(named("this is the key of other pseudonyms")),
+            Some(key) => Ok(key),
+        }
+    }
+
+    pub(in crate::release) fn key(&self) -> &PseudonymKey {
+        &self.key
+    }
+
+    /// Writes the file, if it was not there.
+    ///
+    /// # Errors
+    /// A data error if it cannot be written.
+    pub(in crate::release) fn keep(&self) -> Result<()> {
+        if !self.is_new {
+            return Ok(());
+        }
+        let place = format!("key {}", self.path.display());
+        if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).context(&place)?;
+        }
+        disk::write_private_new(&self.path, &format!("{}\n", digest::hex(self.key.bytes()))).context(&place)
+    }
+}
+
+fn path_of(place: &Place) -> Result<PathBuf> {
+    place.key().ok_or_else(|| {
+        let why = "the key of the pseudonyms is a file of this machine, beside the private record; give a path with --key";
+        Error::policy(why).at(place.out().to_string())
+    })
+}
+
+fn read(path: &Path) -> Result<Option<PseudonymKey>> {
+    let place = format!("key {}", path.display());
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).context(&place),
+        Ok(facts) if !facts.is_file() => return Err(Error::data("expected a plain file").at(place)),
+        Ok(_) => {}
+    }
+    let text = fs::read_to_string(path).context(&place)?;
+    let bytes = digest::of_hex(text.trim_end()).and_then(|bytes| bytes.try_into().ok());
+    let wrong = || Error::data(format!("expected {} hexadecimal digits", 2 * PseudonymKey::BYTES)).at(place);
+    bytes.map(|bytes| Some(PseudonymKey::of_bytes(bytes))).ok_or_else(wrong)
+}
