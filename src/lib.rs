@@ -188,8 +188,8 @@ pub mod answers {
     pub use crate::answer::Answer;
     pub use crate::answer::check::{CheckAnswer, CheckedModel};
     pub use crate::answer::compare::{
-        ByPeople, ByRows, CompareAnswer, FailedModelOfHistories, HistoriesOfReleases, ReturningPeople,
-        RolesOfColumn, Verdict, View, compare,
+        ByPeople, ByRows, CompareAnswer, FailedModelOfHistories, HistoriesOfReleases, RolesOfColumn, Verdict,
+        View, compare,
     };
     pub use crate::answer::explain::{ExplainAnswer, explain};
     pub use crate::answer::init::{ColumnProposal, InitAnswer, InputKeys, UndecidedTogether, init};
@@ -207,6 +207,7 @@ pub mod answers {
     pub use crate::release::kind::measure::RecodingParts;
     pub use crate::render::{Document, Extent, markdown, text};
     pub use crate::verify::as_is::{AsIsColumn, Reveal};
+    pub use crate::verify::histories::ReturningPeople;
     pub use crate::verify::sufficient::Sufficient;
 }
 

@@ -11,7 +11,7 @@ use crate::plural::{grouped, individuals, plural, rows};
 use crate::release::histories::{Compared, JudgedTogether, SamePeople, judge_together};
 use crate::render::{Document, Table, Weight};
 use crate::role::Role;
-use crate::verify::histories::{Histories, Pattern, Returning};
+use crate::verify::histories::{Histories, Pattern, ReturningPeople};
 
 /// Whether releases of the same people are safe together.
 #[derive(Debug, Clone, Serialize)]
@@ -66,17 +66,6 @@ pub struct ByPeople {
     pub views: Vec<View>,
     /// The first release that is not safe with those before it.
     pub broken_by: Option<String>,
-}
-
-/// The people of an input, and of all inputs before it.
-#[derive(Debug, Clone, Serialize)]
-pub struct ReturningPeople {
-    /// The people of the inputs before.
-    pub before: u64,
-    /// The people of this input.
-    pub here: u64,
-    /// Those who are in both.
-    pub both: u64,
 }
 
 /// A column that does not have one role in all releases.
@@ -228,19 +217,13 @@ impl ByPeople {
     fn of(judged: JudgedTogether, releases: &[String]) -> Self {
         let over_all = judged.over_all();
         let people = over_all.map_or(0, |found| found.people);
-        let returning = over_all.map(|found| found.returning.as_slice()).unwrap_or_default().iter();
-        let returning = returning.map(|Returning { before, here, both }| ReturningPeople {
-            before: *before,
-            here: *here,
-            both: *both,
-        });
         let views =
             judged.verdicts.iter().map(|(over, found)| View::of(over.clone(), found, &judged, releases));
         let word = |role: &Option<Role>| role.map(|role| role.word().to_owned());
         Self {
             people,
             people_found: judged.people_found,
-            returning: returning.collect(),
+            returning: over_all.map_or_else(Vec::new, |found| found.returning.clone()),
             views: views.collect(),
             broken_by: judged.broken_by.and_then(|at| releases.get(at)).cloned(),
             roles: judged
@@ -253,12 +236,6 @@ impl ByPeople {
             dates: judged.dates,
             rows_without_person: judged.rows_without_person,
         }
-    }
-}
-
-impl ReturningPeople {
-    fn are_few(&self) -> bool {
-        2 * self.both < self.before.min(self.here)
     }
 }
 
@@ -386,12 +363,8 @@ impl ByPeople {
         }
         document.fact("people", format!("{} by `{}`", individuals(self.people), self.person));
         for (returning, release) in self.returning.iter().zip(&releases[1..]) {
-            let most = returning.before.min(returning.here);
-            let text = format!(
-                "{} of {} in the input of {release} and before",
-                grouped(returning.both),
-                individuals(most)
-            );
+            let (both, most) = (grouped(returning.both), individuals(returning.most()));
+            let text = format!("{both} of {most} in the input of {release} and before");
             document.fact("come back", text);
         }
         document.fact("rows", format!("matched by {}", self.row.join(", ")));

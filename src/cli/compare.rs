@@ -55,8 +55,8 @@ pub(crate) struct Compare {
     /// The sensitive columns whose values change between the releases, as everybody knows.
     #[arg(long, value_name = "COLUMNS")]
     changes: Vec<Names>,
-    /// Nobody knows whose rows change from one release to the next. Without it, rows of --row whose values change are told from
-    /// those that stay as they were.
+    /// Assume that attackers do not know whose rows change between releases. By default, rows matched by --row whose values change
+    /// are kept apart from those that stay the same.
     #[arg(long)]
     changes_unknown: bool,
     /// Fewer than half of the people of an input come back because they are other people, not because they were numbered anew.

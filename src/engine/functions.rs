@@ -100,14 +100,23 @@ impl ScalarUDFImpl for OfColumn {
     }
 }
 
+/// Returns a random key.
+///
+/// # Errors
+/// A data error when the system has no random numbers.
+pub(crate) fn random_key<const BYTES: usize>() -> crate::error::Result<[u8; BYTES]> {
+    let mut key = [0u8; BYTES];
+    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
+        .map_err(|_| Error::data("the system provides no random numbers"))?;
+    Ok(key)
+}
+
 /// Returns two random hash keys.
 ///
 /// # Errors
 /// A data error when the system has no random numbers.
 pub(crate) fn random_keys(doing: &str) -> crate::error::Result<[[u64; 2]; 2]> {
-    let mut random = [0u8; 32];
-    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut random)
-        .map_err(|_| Error::data("the system provides no random numbers").at(doing))?;
+    let random: [u8; 32] = random_key().map_err(|error| error.at(doing))?;
     let word =
         |at: usize| random.iter().skip(at * 8).take(8).fold(0u64, |w, byte| (w << 8) | u64::from(*byte));
     Ok([[word(0), word(1)], [word(2), word(3)]])

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::functions::random_key;
 use crate::error::{Error, Result};
 
 /// The key of pseudonyms: 32 random bytes. Its `Debug` shows none of them.
@@ -36,10 +37,7 @@ impl PseudonymKey {
     /// # Errors
     /// A data error when the system has no random numbers.
     pub fn random() -> Result<Self> {
-        let mut key = [0u8; Self::BYTES];
-        rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
-            .map_err(|_| Error::data("the system provides no random numbers"))?;
-        Ok(Self(key))
+        random_key().map(Self)
     }
 
     /// Returns the key with these bytes.
@@ -61,11 +59,19 @@ impl PseudonymKey {
     }
 
     fn begin(&self, purpose: &str) -> Result<Hmac<Sha256>> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0)
-            .map_err(|_| Error::internal("pseudonym: the key has an invalid length"))?;
+        let mut mac = mac_of(&self.0)?;
         add(&mut mac, Some(purpose.as_bytes()));
         Ok(mac)
     }
+}
+
+/// Begins an HMAC-SHA-256 under a key.
+///
+/// # Errors
+/// An internal error for a key of an invalid length.
+pub(crate) fn mac_of(key: &[u8]) -> Result<Hmac<Sha256>> {
+    Hmac::<Sha256>::new_from_slice(key)
+        .map_err(|_| Error::internal("pseudonym: the key has an invalid length"))
 }
 
 /// Adds a value so that no two lists of values are added alike.

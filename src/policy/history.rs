@@ -20,7 +20,7 @@ pub(crate) struct History {
     pub(crate) dates: Option<Vec<String>>,
     /// The sensitive columns whose values change from one release to the next, as everybody knows.
     pub(crate) changes: Vec<String>,
-    /// Why nobody knows whose rows change, if that is so.
+    /// The reason why attackers do not know whose rows change, if the policy gives one.
     pub(crate) changes_unknown: Option<String>,
 }
 
@@ -39,8 +39,7 @@ impl History {
             (true, None) => None,
             (false, Some(reason)) if !reason.trim().is_empty() => Some(reason),
             (true, Some(_)) => {
-                let why =
-                    "it says why nobody knows whose rows change; remove it, or add `changes_known = false`";
+                let why = "it says why attackers do not know whose rows change; remove it, or add `changes_known = false`";
                 return Err(Error::policy(why).at("history.reason"));
             }
             (false, _) => {

@@ -128,9 +128,9 @@ pub const HISTORY: &[Key] = &[
     ),
     key(
         "changes_known",
-        "`false`: nobody knows whose rows change; without it, rows of `row` that change are told from those that stay (default `true`)",
+        "whether attackers know whose rows change; if so, rows matched by `row` whose values change are kept apart from those that stay the same (default `true`)",
     ),
-    key("reason", "why nobody knows it; the public record repeats it"),
+    key("reason", "for `changes_known = false`, the reason, which the public record repeats"),
 ];
 
 /// The keys of `[output]`.

@@ -11,6 +11,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::{Budget, ClassTable};
+use crate::engine::functions::random_key;
 use crate::engine::pseudonym::PseudonymKey;
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
@@ -82,7 +83,7 @@ impl NoiseOfCall {
     /// # Errors
     /// A data error when the system has no random numbers.
     pub(crate) fn new() -> Result<Self> {
-        Ok(Self { key: NoiseKey(digest::random_key()?), drawn: OnceLock::new() })
+        Ok(Self { key: NoiseKey(random_key()?), drawn: OnceLock::new() })
     }
 
     fn of(&self, clusters: &Clusters) -> Result<NoiseKey> {

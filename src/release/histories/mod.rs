@@ -49,7 +49,7 @@ pub struct SamePeople {
     pub dates: Option<Vec<String>>,
     /// The sensitive columns whose values change between the releases, as everybody knows.
     pub changes: Vec<String>,
-    /// Whether nobody knows whose rows change from one release to the next.
+    /// Whether attackers do not know whose rows change from one release to the next.
     pub changes_are_unknown: bool,
     /// Whether it is right that fewer than half of the people come back.
     pub accept_new_people: bool,
@@ -178,7 +178,7 @@ fn known_elsewhere(releases: &[Opened], release: &Opened) -> Vec<String> {
     as_is.map(|(name, _)| name).filter(|name| is_quasi(name)).cloned().collect()
 }
 
-/// Says that people are written in two ways, if they are; without the inputs nobody can say it.
+/// Returns a sentence about people who are spelled in two ways, if there are any. Without the inputs this is not checked.
 async fn spelled_in_two_ways(releases: &[Opened], matching: &Matching, run: &Run) -> Result<Option<String>> {
     let Some(inputs) = releases.iter().map(Opened::input).collect::<Option<Vec<_>>>() else {
         return Ok(None);

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::Mac;
 use sha2::{Digest, Sha256};
 
 use crate::engine::Context;
-use crate::error::{Error, Result};
+use crate::engine::pseudonym::mac_of;
+use crate::error::Result;
 
 /// Returns the SHA-256 of bytes, in hexadecimal.
 pub fn of_bytes(bytes: &[u8]) -> String {
@@ -31,8 +32,7 @@ pub fn of_file(path: &Path) -> Result<String> {
 /// # Errors
 /// A data error when the file cannot be read.
 pub fn keyed(path: &Path, key: &[u8]) -> Result<String> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key)
-        .map_err(|_| Error::internal("digest: the key has an invalid length"))?;
+    let mut mac = mac_of(key)?;
     read(path, &mut |bytes| mac.update(bytes))?;
     Ok(hex(&mac.finalize().into_bytes()))
 }
@@ -42,8 +42,7 @@ pub fn keyed(path: &Path, key: &[u8]) -> Result<String> {
 /// # Errors
 /// An internal error for a key of an invalid length.
 pub(crate) fn keyed_words(words: impl Iterator<Item = u128>, key: &[u8]) -> Result<[u8; 32]> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key)
-        .map_err(|_| Error::internal("digest: the key has an invalid length"))?;
+    let mut mac = mac_of(key)?;
     words.for_each(|word| mac.update(&word.to_le_bytes()));
     Ok(mac.finalize().into_bytes().into())
 }
@@ -79,17 +78,6 @@ impl std::io::Write for Sink {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
-}
-
-/// Returns a random key.
-///
-/// # Errors
-/// A data error when the system has no random numbers.
-pub(crate) fn random_key<const BYTES: usize>() -> Result<[u8; BYTES]> {
-    let mut key = [0u8; BYTES];
-    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
-        .map_err(|_| Error::data("the system provides no random numbers"))?;
-    Ok(key)
 }
 
 /// Returns bytes in hexadecimal.

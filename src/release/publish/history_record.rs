@@ -11,7 +11,7 @@ use crate::release::publish::digest;
 pub struct PublicHistory {
     /// The SHA-256 of `history` in the private record.
     pub digest: String,
-    /// Why nobody knows whose rows change from one release to the next, if the policy says so.
+    /// The policy's reason why attackers do not know whose rows change between releases, if it gives one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changes_unknown: Option<String>,
 }

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::class::ClassSizes;
+use crate::engine::functions::random_key;
 use crate::error::Result;
 use crate::input::{PolicySource, Source};
 use crate::measure::RISKS;
@@ -139,7 +140,7 @@ pub(in crate::release) fn private_record(
     history: Option<HistoryRecord>,
 ) -> Result<PrivateRecord> {
     let verified = &judged.verified;
-    let key: [u8; 32] = digest::random_key()?;
+    let key: [u8; 32] = random_key()?;
     let hierarchies =
         given.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), given.files.read(name)?)));
     let files = input.objects().iter().map(|file| {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::disk;
 use super::partitioning::Partitioning;
 use super::record::{FOLDERS, FileRecord, TableRecord};
 use super::table_files::TableFiles;
 use super::write::{self, Table, write_table};
-use super::{digest, disk};
 use crate::class::Budget;
+use crate::engine::functions::random_key;
 use crate::engine::pseudonym::PseudonymKey;
 use crate::engine::{Context, Run};
 use crate::error::Result;
@@ -95,7 +96,7 @@ impl Sink for ReleasedFiles {
     }
 
     fn noise_key(&self, _clusters: &Clusters) -> Result<NoiseKey> {
-        Ok(NoiseKey(digest::random_key()?))
+        Ok(NoiseKey(random_key()?))
     }
 
     async fn take(

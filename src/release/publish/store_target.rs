@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 
 use crate::engine::Context;
+use crate::engine::functions::random_key;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::input::Source;
 use crate::plural::plural;
@@ -117,7 +118,7 @@ impl StoreTarget {
             _ => error,
         })?;
         let parents = private.make_parents()?;
-        let run = digest::hex(&digest::random_key::<8>()?);
+        let run = digest::hex(&random_key::<8>()?);
         let left = Leftovers::of(&work, digest)?;
         let mut target = Self {
             folder,

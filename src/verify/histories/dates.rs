@@ -20,7 +20,7 @@ pub(super) struct Dates {
 }
 
 impl Dates {
-    /// Reads the least and the greatest value of dates, each of which has one type wherever it is.
+    /// Reads the range of each date column in every release. A column has the same type in all of them.
     ///
     /// # Errors
     /// A data error when reading fails.

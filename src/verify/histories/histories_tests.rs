@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::judge::{FailedModel, Histories, Pattern};
-use super::trace::Returning;
+use super::trace::ReturningPeople;
 use super::*;
 use crate::engine::{Resources, Rules};
 use crate::generalize::{AsIs, Generalizer};
@@ -225,7 +225,7 @@ fn brute_force(
         let here = people(&releases[place]);
         let before: BTreeSet<&str> = releases[..place].iter().flat_map(people).collect();
         let both = here.intersection(&before).count() as u64;
-        found.returning.push(Returning { before: before.len() as u64, here: here.len() as u64, both });
+        found.returning.push(ReturningPeople { before: before.len() as u64, here: here.len() as u64, both });
     }
     found.people = everybody.len() as u64;
     found.people_found = people_found.len() as u64;

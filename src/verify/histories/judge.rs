@@ -10,7 +10,7 @@ use futures::StreamExt;
 
 use super::DOING;
 use super::shown_rows::{ShownRows, lost, numbers};
-use super::trace::{Returning, TRACED, Traced};
+use super::trace::{ReturningPeople, TRACED, Traced};
 use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::Result;
@@ -33,7 +33,7 @@ pub(crate) struct Histories {
     /// The repeated rows that are not in the class of the row they repeat.
     pub(crate) ambiguous: u64,
     /// Who comes back in each input but the first.
-    pub(crate) returning: Vec<Returning>,
+    pub(crate) returning: Vec<ReturningPeople>,
 }
 
 /// The people with a row in a history that is not safe, as hashes.

@@ -44,7 +44,7 @@ pub(crate) use judge::{FailedModel, Histories, Pattern, PeopleFound};
 pub(crate) use recorded::RecordedRows;
 pub(crate) use shown_rows::ShownRows;
 pub(crate) use spelling::spelled_in_two_ways;
-pub(crate) use trace::Returning;
+pub use trace::ReturningPeople;
 
 const DOING: &str = "comparing releases";
 
@@ -72,8 +72,8 @@ pub(crate) struct Matching {
     pub(crate) row: Vec<String>,
     /// The sensitive columns whose values change from one release to the next, as everybody knows.
     pub(crate) changes: Vec<String>,
-    /// The columns that all releases show as they are, if everybody knows whose rows change: a row whose values change is told from
-    /// one that stays as it was. Empty if nobody knows it, or if rows are matched by their values.
+    /// The columns that all releases show as they are, where attackers know whose rows change and so tell changed rows from the
+    /// others. Empty where they do not know, or where rows are matched by their values.
     pub(crate) known_changes: Vec<String>,
     /// The columns whose values tell that a row was not in an input, where they lie outside of its values.
     pub(crate) dates: Vec<String>,
@@ -100,6 +100,11 @@ impl Matching {
 
 /// The quasi-identifiers that an attacker knows; `None` for all.
 pub(crate) type View = Option<Vec<String>>;
+
+/// Returns whether the attacker of a view knows a column.
+fn knows(view: &View, column: &String) -> bool {
+    view.as_ref().is_none_or(|known| known.contains(column))
+}
 
 /// Judges releases together, in the order in which they were published, as the attacker of a view sees them. The people of
 /// histories that are not safe are added to `people_found`.

@@ -10,7 +10,7 @@ use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 
 use super::shown_rows::lost;
-use super::{DOING, View};
+use super::{DOING, View, knows};
 use crate::class::{Budget, Held};
 use crate::engine::{Context, column};
 use crate::error::Result;
@@ -99,8 +99,7 @@ impl ShownClasses {
 
 /// Returns for each class its class to an attacker who knows some of the quasi-identifiers. The classes are given by their labels.
 pub(super) fn of_view(quasi: &[String], labels: &[Vec<Option<String>>], over: &View) -> Vec<u64> {
-    let is_known = |name: &String| over.as_ref().is_none_or(|over| over.contains(name));
-    let known: Vec<usize> = (0..quasi.len()).filter(|at| is_known(&quasi[*at])).collect();
+    let known: Vec<usize> = (0..quasi.len()).filter(|at| knows(over, &quasi[*at])).collect();
     let mut classes: HashMap<Vec<&Option<String>>, u64> = HashMap::new();
     let of_class = labels.iter().map(|labels| {
         let next = classes.len() as u64;

@@ -13,7 +13,7 @@ use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
 use super::shown_classes::{ShownClasses, in_view, of_view};
-use super::{DOING, Matching, Member, View};
+use super::{DOING, Matching, Member, View, knows};
 use crate::class::Budget;
 use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::pseudonym::pseudonym;
@@ -130,8 +130,7 @@ impl<'a> ShownRows<'a> {
         let mut columns: Vec<Expr> = ROW.map(column).to_vec();
         columns.extend(expected.quasi().map(|index| column(column_name(index))));
         let elsewhere = views.iter().enumerate().map(|(view, over)| {
-            let is_known = |name: &&String| over.as_ref().is_none_or(|over| over.contains(name));
-            let known = member.known_elsewhere.iter().filter(is_known);
+            let known = member.known_elsewhere.iter().filter(|name| knows(over, name));
             let place = |name: &String| expected.columns.iter().position(|(column, _)| column == name);
             let columns = known.filter_map(place).map(|at| column(column_name(at)));
             row_hash(of_known, columns.collect()).alias(elsewhere_name(view))

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
+use serde::Serialize;
 use siphasher::sip::SipHasher13;
 
 use super::DOING;
@@ -51,18 +52,21 @@ pub(super) struct Traced {
     /// The repeated rows that are not in the class of the row they repeat: which is which in another release is unknown.
     pub(super) ambiguous: u64,
     /// Who comes back in each input but the first.
-    pub(super) returning: Vec<Returning>,
+    pub(super) returning: Vec<ReturningPeople>,
 }
 
 /// The people of an input, and of all inputs before it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Returning {
-    pub(crate) before: u64,
-    pub(crate) here: u64,
-    pub(crate) both: u64,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ReturningPeople {
+    /// The people of the inputs before.
+    pub before: u64,
+    /// The people of this input.
+    pub here: u64,
+    /// Those who are in both.
+    pub both: u64,
 }
 
-impl Returning {
+impl ReturningPeople {
     /// The people of whichever are fewer: as many as could come back.
     pub(crate) fn most(&self) -> u64 {
         self.before.min(self.here)
@@ -140,7 +144,7 @@ struct Tracer {
     people: u64,
     repeated: u64,
     ambiguous: u64,
-    returning: Vec<Returning>,
+    returning: Vec<ReturningPeople>,
     columns: Vec<UInt64Builder>,
 }
 
@@ -171,7 +175,7 @@ impl Tracer {
             people: 0,
             repeated: 0,
             ambiguous: 0,
-            returning: vec![Returning::default(); releases.saturating_sub(1)],
+            returning: vec![ReturningPeople::default(); releases.saturating_sub(1)],
             columns,
         }
     }

@@ -26,6 +26,7 @@ use async_trait::async_trait;
 use datafusion::prelude::DataFrame;
 
 use crate::class::{Budget, EvaluatedNode, Groups as FoundGroups, Held};
+use crate::engine::functions::random_key;
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
@@ -42,7 +43,6 @@ use crate::release::kind::{
     Content, Extent, Folder, Judge, Judged, Kind, PlanInput, Records, ReleasePlan, Secret, TablePlan,
     TableRows, key_of_record, wrong_recoding,
 };
-use crate::release::publish::digest;
 use crate::release::publish::record::{FOLDERS, GroupsRecord, PublicRecord, RecodingRecord};
 use crate::release::role_checks;
 use crate::verify::as_is::UniqueTogether;
@@ -81,7 +81,7 @@ impl Kind for Groups {
             return Err(wrong_recoding());
         };
         drop(classes);
-        plan_dealt(run, loaded, groups, DealingKey(digest::random_key()?)).await
+        plan_dealt(run, loaded, groups, DealingKey(random_key()?)).await
     }
 
     async fn read(&self, policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
