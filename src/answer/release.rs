@@ -28,6 +28,8 @@ pub struct ReleaseAnswer {
     pub folder: String,
     /// The file of the private record.
     pub private_record: String,
+    /// The file of the key of pseudonyms, if this run made it; later releases of the same people need it.
+    pub new_key: Option<String>,
     /// What has to be known first, in whole sentences, the gravest first.
     pub warnings: Vec<String>,
     /// The public record, as in `_kanon.json`.
@@ -124,6 +126,7 @@ impl ReleaseAnswer {
         let mut answer = Self {
             folder: shown_path(place.out()),
             private_record: place.private().map(shown_path).unwrap_or_default(),
+            new_key: released.new_key.as_ref().map(|key| key.display().to_string()),
             warnings: Vec::new(),
             public: public.clone(),
             input_rows: private.input_rows,
@@ -318,6 +321,10 @@ impl Answer for ReleaseAnswer {
             "keep",
             format!("{} to yourself: it holds raw facts about the input", self.private_record),
         );
+        if let Some(key) = &self.new_key {
+            let why = "to yourself: it is new, and later releases of the same people need it (--key)";
+            document.advice("keep", format!("{key} {why}"));
+        }
         document
     }
 }

@@ -8,7 +8,7 @@ use super::Done;
 use super::names::{Names, name};
 use datafusion_kanon::internals::answer::compare::compare;
 use datafusion_kanon::internals::release::histories::{Compared, SamePeople};
-use datafusion_kanon::internals::store::Address;
+use datafusion_kanon::internals::store::{Address, local_path};
 use datafusion_kanon::{Error, Input, Place, Result, Run, Source};
 
 /// Compare releases of the same people: are they safe together?
@@ -69,6 +69,7 @@ pub(crate) struct Compare {
 
 impl Compare {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
+        let key = self.key.as_ref().map(local_path).transpose()?;
         let count = self.releases.len();
         for (flag, given) in [("--input", self.input.len()), ("--private", self.private.len())] {
             if given > 0 && given != count {
@@ -83,7 +84,7 @@ impl Compare {
             let input =
                 self.input.get(at).map(|input| Input::find_all(std::slice::from_ref(input), &run.stop));
             releases.push(Compared {
-                place: Place::of(Address::parse(out)?, private)?.with_key(self.key.clone()),
+                place: Place::of(Address::parse(out)?, private)?.with_key(key.clone()),
                 input: input.transpose()?.map(Source::from),
             });
         }

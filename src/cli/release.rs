@@ -69,7 +69,7 @@ pub(crate) struct Release {
 
 impl Release {
     pub(super) async fn run(mut self, run: &Run, format: Format) -> Result<Done> {
-        if let Some(path) = &mut self.report {
+        for path in [&mut self.report, &mut self.key].into_iter().flatten() {
             *path = local_path(&path)?;
         }
         let to = Address::parse(&self.to)?;

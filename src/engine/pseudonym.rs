@@ -5,7 +5,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringArray, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, UInt64Array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result as EngineResult};
@@ -56,6 +56,16 @@ impl PseudonymKey {
     /// An internal error if the key cannot be used.
     pub(crate) fn id(&self) -> Result<String> {
         Ok(format!("{:016x}", halves(self.begin("id")?)[0]))
+    }
+
+    /// Returns the HMAC-SHA-256 of a text, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// An internal error if the key cannot be used.
+    pub(crate) fn mac_of_text(&self, text: &str) -> Result<String> {
+        let mut mac = self.begin("seal")?;
+        add(&mut mac, Some(text.as_bytes()));
+        Ok(mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     fn begin(&self, purpose: &str) -> Result<Hmac<Sha256>> {
@@ -127,22 +137,30 @@ impl Hash for Pseudonym {
 
 impl Pseudonym {
     fn of(&self, columns: &[ArrayRef], rows: usize) -> EngineResult<UInt64Array> {
-        let exactly = CastOptions { safe: false, ..CastOptions::default() };
-        let texts = columns.iter().map(|column| cast_with_options(column, &DataType::Utf8, &exactly));
-        let texts = texts.collect::<std::result::Result<Vec<ArrayRef>, _>>()?;
-        let texts: Option<Vec<&StringArray>> = texts.iter().map(|texts| texts.as_string_opt()).collect();
+        let columns: Vec<ArrayRef> = columns.iter().map(as_bytes).collect::<EngineResult<_>>()?;
         let lost = || DataFusionError::Internal("pseudonym: a column is no text".into());
-        let texts = texts.ok_or_else(lost)?;
+        let columns: Option<Vec<&BinaryArray>> = columns.iter().map(|bytes| bytes.as_binary_opt()).collect();
+        let columns = columns.ok_or_else(lost)?;
         let begun = self.key.begin(&self.purpose).map_err(super::into_engine)?;
         let of_row = |row: usize| {
             let mut mac = begun.clone();
-            texts
-                .iter()
-                .for_each(|texts| add(&mut mac, texts.is_valid(row).then(|| texts.value(row).as_bytes())));
+            columns.iter().for_each(|bytes| add(&mut mac, bytes.is_valid(row).then(|| bytes.value(row))));
             halves(mac)[0]
         };
         Ok(UInt64Array::from_iter_values((0..rows).map(of_row)))
     }
+}
+
+/// Returns the bytes of values: those of their texts, but for values that are bytes.
+fn as_bytes(values: &ArrayRef) -> EngineResult<ArrayRef> {
+    let exactly = CastOptions { safe: false, ..CastOptions::default() };
+    let texts = match values.data_type() {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            Arc::clone(values)
+        }
+        _ => cast_with_options(values, &DataType::Utf8, &exactly)?,
+    };
+    Ok(cast_with_options(&texts, &DataType::Binary, &exactly)?)
 }
 
 impl ScalarUDFImpl for Pseudonym {
@@ -168,7 +186,7 @@ impl ScalarUDFImpl for Pseudonym {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use arrow::array::{FixedSizeBinaryArray, Int64Array, StringArray};
 
     fn of(key: &PseudonymKey, purpose: &str, columns: &[ArrayRef]) -> Vec<u64> {
         let signature = Signature::variadic_any(Volatility::Immutable);
@@ -192,7 +210,9 @@ mod tests {
         assert_ne!(both, of(&other, "row", &[texts, more]));
         let (numbers, words): (ArrayRef, ArrayRef) =
             (Arc::new(Int64Array::from(vec![7])), Arc::new(StringArray::from(vec!["7"])));
-        assert_eq!(of(&key, "person", &[numbers]), of(&key, "person", &[words]));
+        assert_eq!(of(&key, "person", &[numbers]), of(&key, "person", &[words.clone()]));
+        let bytes = FixedSizeBinaryArray::try_from_iter([b"7"].into_iter()).unwrap();
+        assert_eq!(of(&key, "person", &[Arc::new(bytes)]), of(&key, "person", &[words]));
     }
 
     /// Computed with Python's hmac: the records of a chain are read by later versions.

@@ -44,6 +44,7 @@ mod verify_folder;
 pub(crate) mod written_columns;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use anonymize::{Anonymized, anonymize};
@@ -113,6 +114,8 @@ pub struct Released {
     /// Failures after the release was in its place, and values that a requirement names in vain, in
     /// whole sentences for users.
     pub warnings: Vec<String>,
+    /// The file of the key of pseudonyms, if this run made it.
+    pub new_key: Option<PathBuf>,
     /// The phases of the run, in their order.
     pub phases: Vec<PhaseTime>,
 }
@@ -214,7 +217,7 @@ async fn release_by(
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);
-    key.map_or(Ok(()), |key| key.keep())?;
+    let new_key = key.map_or(Ok(None), |key| key.keep())?;
     let mut warnings = target.publish(&public, &private, &run.stop)?;
     warnings.extend(done.warnings);
     warnings.extend(neighbours::warnings(place, &public, &run.stop));
@@ -233,6 +236,7 @@ async fn release_by(
         sufficient: judged.sufficient,
         doubts,
         warnings,
+        new_key,
         phases: clock.times(),
     })
 }

@@ -43,6 +43,11 @@ pub(crate) fn preferences_of(requirements: &[Requirement]) -> Vec<String> {
 }
 
 impl Expected<'_> {
+    /// Returns whether a column is released as it is.
+    pub(crate) fn shows_as_it_is(&self, column: &str) -> bool {
+        self.columns.iter().any(|(name, generalizer)| name == column && generalizer.is_none())
+    }
+
     /// Returns the indices of the quasi-identifiers.
     pub(crate) fn quasi(&self) -> impl Iterator<Item = usize> {
         (0..self.columns.len()).filter(|index| self.columns[*index].1.is_some())

@@ -127,8 +127,18 @@ fn histories(
             rows.entry(key(visit)).or_insert_with(|| vec![Vec::new(); inputs.len()])[place].push(visit);
         }
     }
+    // A person who never has more than one row has one row.
+    let mut joined: BTreeMap<String, Vec<Vec<&Visit>>> = BTreeMap::new();
+    for (key, copies) in rows {
+        let person = copies.iter().flatten().next().unwrap().person;
+        let of_person = |input: &Vec<Visit>| input.iter().filter(|visit| visit.person == person).count();
+        let is_single = !by_visit && inputs.iter().all(|input| of_person(input) <= 1);
+        let key = if is_single { format!("{person}") } else { key };
+        let all = joined.entry(key).or_insert_with(|| vec![Vec::new(); inputs.len()]);
+        all.iter_mut().zip(copies).for_each(|(all, copies)| all.extend(copies));
+    }
     let mut found: BTreeMap<Vec<Option<Vec<String>>>, (BTreeSet<u32>, u64)> = BTreeMap::new();
-    for copies in rows.values() {
+    for copies in joined.values() {
         for number in 0..copies.iter().map(Vec::len).max().unwrap() {
             let class = |(shown, same): (&BTreeMap<String, Vec<String>>, &Vec<&Visit>)| {
                 same.get(number).and_then(|visit| shown.get(&visit.mark())).cloned()
@@ -156,8 +166,9 @@ fn histories_are_those_of_the_released_files() {
             let (inputs, by_visit) = (lives(&mut random), below(&mut random, 2) == 0);
             let mut text = policy(method, below(&mut random, 3) == 0) + "[history]\ndates = []\n";
             if by_visit {
-                text += "row = [\"visit\"]\nchanges_known = false\nreason = \"a test\"\n";
+                text += "row = [\"visit\"]\n";
             }
+            text += "changes_known = false\nreason = \"a test\"\n";
             let spec = PolicySpec::parse(&text).unwrap();
             let source = PolicySource { spec: &spec, files: &Folder(".".into()) };
             let (mut released, mut kept, mut files) = (Vec::new(), Vec::new(), Vec::new());
@@ -316,7 +327,7 @@ fn people_who_are_numbered_anew_are_told() {
     let found = place.run(&format!("{COMPARE} --format json --accept-new-people")).exit(1).json();
     assert_eq!(found["verdict"], json!("cannot_tell"), "the files alone pair four of four rows: {found:#}");
     let query = "SELECT * FROM compare('march', 'june', input => 'march.csv', input => 'june.csv')";
-    place.run_on("sql -c", Some(query), "").exit(1).says("0 of 4 people are in the input of june");
+    place.run_on("sql -c", Some(query), "").exit(1).says("4 have another person by `person`, and 0 the same");
 
     // Other people, with other values.
     place.write("june.csv", "person,zip,disease\nv,3001,a\nw,3002,b\nx,4001,c\ny,4002,d\n");
@@ -426,4 +437,139 @@ fn people_who_are_written_in_two_ways_are_told() {
         let ran = place.run(COMPARE);
         assert!(ran.out.contains(said), "{ran:?}");
     }
+}
+
+/// Releases two inputs under a policy, and compares them with these flags, with their inputs and by their records.
+fn compared(place: &Place, policy: &str, inputs: [&str; 2], flags: &str) -> [Value; 2] {
+    place.write("p.toml", format!("{policy}[history]\n"));
+    for (name, input) in ["a", "b"].into_iter().zip(inputs) {
+        place.write(&format!("{name}.csv"), input);
+        place.run(&format!("release {name}.csv --policy p.toml --to {name} --key k.key --overwrite")).exit(0);
+    }
+    let by_input = format!("compare a b --input a.csv --input b.csv {flags} --format json");
+    [place.run(&by_input).json(), place.run("compare a b --key k.key --format json").json()]
+}
+
+/// What users of other tools reported, as inputs: each was said to be safe once.
+#[test]
+fn what_names_and_rows_hide_is_told() {
+    let place = Place::new();
+    let said = |policy: &str, inputs: [&str; 2], words: &str| {
+        for answer in compared(&place, policy, inputs, "") {
+            assert_ne!(answer["verdict"], json!("safe"), "{words}: {answer:#}");
+            assert!(answer["cannot_tell"].to_string().contains(words), "{words}: {answer:#}");
+        }
+    };
+    let first = "person,zip,disease\na,1001,flu\nb,1002,gout\nc,2001,HIV\nd,2002,cold\n";
+    let shown = format!("{first},1001,flu\n");
+    said(POLICY, [&shown, &shown], "1 row of a name no person by `person`");
+    said(POLICY, [&first.replace("a,", "7.0,"), &first.replace("a,", "7,")], "write them alike");
+    said(
+        POLICY,
+        [&first.replace("a,", "Jos\u{e9},"), &first.replace("a,", "Jose\u{301},")],
+        "write them alike",
+    );
+    // The rows of the second input are numbered anew.
+    let anew = "person,zip,disease\nd,1001,flu\na,1002,gout\nb,2001,HIV\nc,2002,cold\n";
+    said(POLICY, [first, anew], "4 have another person by `person`, and 0 the same");
+    // One of two visits of a moved.
+    let visits = format!("{first}a,1003,cold\n");
+    said(
+        POLICY,
+        [&visits, &visits.replace("a,1003", "a,2003")],
+        "1 person has a row that is gone and one that is new",
+    );
+
+    // A column that was renamed hides that a value lasts.
+    let renamed = POLICY.replace("disease", "illness");
+    place.write("q.toml", &renamed);
+    place.write("c.csv", first.replace("disease", "illness"));
+    place.write("a.csv", first);
+    place.run("release a.csv --policy p.toml --to a --overwrite --key k.key").exit(0);
+    place.run("release c.csv --policy q.toml --to c").exit(0);
+    let ran = place.run("compare a c --input a.csv --input c.csv").exit(1);
+    assert!(ran.out.contains("a shows `disease`, and c shows `illness`"), "{ran:?}");
+}
+
+/// A person who has one row in each input and moved is one row.
+#[test]
+fn one_who_moved_is_found() {
+    let place = Place::new();
+    let first = "person,zip,disease\na,1001,HIV\nb,1002,gout\nc,1003,flu\nd,2001,flu\ne,2002,cold\n";
+    for answer in compared(&place, POLICY, [first, &first.replace("a,1001", "a,2003")], "") {
+        assert_eq!(answer["by_people"]["people_found"], json!(1), "{answer:#}");
+        assert_ne!(answer["verdict"], json!("safe"));
+    }
+}
+
+/// A third release that does not show a column hides no change between two that do.
+#[test]
+fn changes_are_seen_by_the_releases_that_show_them() {
+    let place = Place::new();
+    place.write("p.toml", POLICY);
+    place.write(
+        "q.toml",
+        POLICY
+            .replace("disease = { role = \"sensitive\", allow_unique = true }", "")
+            .replace("accept_homogeneity = [\"disease\"]", ""),
+    );
+    let first = "person,zip,disease,visit\na,1001,flu,1\nb,1002,gout,2\nc,2001,HIV,3\nd,2002,cold,4\n";
+    place.write("a.csv", first);
+    place.write("b.csv", first.replace("a,1001,flu", "a,1001,asthma"));
+    for (name, policy) in [("a", "p"), ("b", "p"), ("c", "q")] {
+        let input = if name == "c" { "a" } else { name };
+        place.run(&format!("release {input}.csv --policy {policy}.toml --to {name}")).exit(0);
+    }
+    for (releases, inputs) in [("a b", "a b"), ("a b c", "a b a")] {
+        let inputs: String = inputs.split(' ').map(|input| format!(" --input {input}.csv")).collect();
+        let ran =
+            place.run(&format!("compare {releases}{inputs} --row visit --changes disease --format json"));
+        let found = ran.exit(1).json();
+        assert_eq!(found["by_people"]["people_found"], json!(2), "{releases}: {found:#}");
+    }
+}
+
+/// A stay of April was not there in March, although its day is a text.
+#[test]
+fn days_of_csv_tell_who_was_not_there() {
+    let place = Place::new();
+    let policy =
+        POLICY.replace("[columns]", "[columns]\nday = { role = \"insensitive\", allow_unique = true }");
+    let first = "person,zip,disease,day\na,1001,flu,2026-03-01\nb,1002,gout,2026-03-31\nc,2001,HIV,2026-03-01\nd,2002,cold,2026-03-31\n";
+    // One stay of March was suppressed or late; one is of April.
+    let second = format!("{first}e,1003,flu,2026-03-05\nf,1004,gout,2026-04-02\n");
+    let found = compared(&place, &policy, [first, &second], "");
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0]["by_people"]["dates"], json!(["day"]));
+    assert_eq!(found[0]["by_people"]["people_found"], json!(2), "{:#}", found[0]);
+}
+
+#[test]
+fn a_key_is_kept_where_nobody_publishes_it() {
+    let place = Place::new();
+    march_and_june(&place, "");
+    place.write("q.toml", format!("{POLICY}[history]\n"));
+    let run =
+        |to: &str, key: &str| place.run(&format!("release march.csv --policy q.toml --to {to} --key {key}"));
+    run("other", "other/k.key").exit(2).says("--key other/k.key: is the release or its private record");
+    run("other", "other").exit(2).says("is the release or its private record");
+    run("other", "other.private.json").exit(2).says("is the release or its private record");
+    run("other", "june/k.key").exit(2).says("--key june/k.key: is inside a release");
+    run("other", "s3://lake/k.key").exit(2);
+    assert!(!place.path("other").exists() && !place.path("s3:").exists());
+    let ran = run("other", "k.key").exit(0);
+    assert!(ran.out.contains("k.key to yourself: it is new"), "{ran:?}");
+    assert!(!run("another", "k.key").exit(0).out.contains("it is new"));
+
+    // Who edits the rows, and both digests, has no key.
+    place.run("release june.csv --policy q.toml --to next --key k.key").exit(0);
+    place.run("compare other next --key k.key").exit(0);
+    let read =
+        |name: &str| -> Value { serde_json::from_slice(&fs::read(place.path(name)).unwrap()).unwrap() };
+    let mut private = read("next.private.json");
+    private["history"]["shown_without_person"] = json!(1);
+    let forged = private["history"]["seal"].as_str().unwrap().replace('1', "2");
+    private["history"]["seal"] = json!(forged);
+    fs::write(place.path("next.private.json"), private.to_string()).unwrap();
+    place.run("compare other next --key k.key").exit(1).says("is not what the public record names");
 }

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::DataType;
 
 use crate::engine::pseudonym::PseudonymKey;
 use crate::error::{Error, Result};
-use crate::policy::Policy;
+use crate::input::Loaded;
+use crate::progress::CancelToken;
 use crate::release::histories::SamePeople;
 use crate::release::publish::record::{HistoryRecord, PublicRecord};
 use crate::role::Role;
-use crate::verify::histories::Matching;
+use crate::verify::histories::{Matching, times_in};
 
 /// What is known of a release.
 pub(super) struct About {
@@ -20,30 +21,44 @@ pub(super) struct About {
     pub(super) roles: BTreeMap<String, Role>,
     /// The types of the columns of its input, as far as they are known.
     types: BTreeMap<String, String>,
+    /// The released columns that hold dates.
+    times: BTreeSet<String>,
     individual: Option<String>,
 }
 
 impl About {
-    pub(super) fn of_input(shown: &str, policy: &Policy, input: &Schema) -> Self {
-        let types = input.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string()));
-        Self {
+    pub(super) async fn of_input(shown: &str, loaded: &Loaded, stop: &CancelToken) -> Result<Self> {
+        let (policy, fields) = (&loaded.policy, loaded.schema().fields().iter());
+        let types = fields.map(|field| (field.name().clone(), field.data_type().to_string()));
+        let roles: BTreeMap<String, Role> =
+            policy.released().map(|(name, role)| (name.to_owned(), role)).collect();
+        let names: Vec<String> = roles.keys().cloned().collect();
+        Ok(Self {
             shown: shown.to_owned(),
-            roles: policy.released().map(|(name, role)| (name.to_owned(), role)).collect(),
+            roles,
             types: types.collect(),
+            times: times_in(&loaded.table, &names, stop).await?.into_iter().collect(),
             individual: policy.individual().map(str::to_owned),
-        }
+        })
     }
 
     pub(super) fn of_record(shown: &str, public: &PublicRecord, history: &HistoryRecord) -> Self {
-        let known = history.dates.iter().chain(&history.row).chain([&history.person]);
+        let known =
+            history.dates.iter().chain(&history.row).chain(&history.compared).chain([&history.person]);
         let role = |word: &str| Role::ALL.iter().find(|(_, known)| *known == word).map(|(role, _)| *role);
         let roles = public.columns().filter_map(|column| Some((column.name.clone(), role(&column.role)?)));
         Self {
             shown: shown.to_owned(),
             roles: roles.collect(),
             types: known.map(|column| (column.name.clone(), column.data_type.clone())).collect(),
+            times: history.dates.iter().map(|column| column.name.clone()).collect(),
             individual: Some(history.person.name.clone()),
         }
+    }
+
+    /// Returns the columns that are released as they are.
+    pub(super) fn as_they_are(&self) -> impl Iterator<Item = &String> {
+        self.roles.iter().filter(|(_, role)| **role != Role::Quasi).map(|(name, _)| name)
     }
 
     /// Returns the type of a column of the input.
@@ -71,9 +86,25 @@ pub(super) fn matching<'a>(
     }
     let dates = dates_of(releases, same)?;
     check_changes(releases, &same.changes)?;
-    let are_known = !same.row.is_empty() && !same.changes_are_unknown;
-    let known_changes = if are_known { as_is_in_all(releases) } else { Vec::new() };
-    Ok(Matching { person, row, changes: same.changes.clone(), known_changes, dates, key })
+    let compared = compared_in(releases);
+    compared.iter().flatten().try_for_each(|column| check_type(releases, column))?;
+    let row_is_named = !same.row.is_empty();
+    let (changes, changes_are_unknown) = (same.changes.clone(), same.changes_are_unknown);
+    Ok(Matching { person, row, row_is_named, changes, compared, changes_are_unknown, dates, key })
+}
+
+/// Returns the columns that releases show as they are, by the releases that do; those of one release are compared with nothing, but
+/// may be with a later one.
+fn compared_in(releases: &[&About]) -> Vec<Vec<String>> {
+    let mut by_releases: BTreeMap<Vec<bool>, Vec<String>> = BTreeMap::new();
+    let names: BTreeSet<&String> = releases.iter().flat_map(|release| release.as_they_are()).collect();
+    for name in names {
+        let shows = |release: &&About| release.as_they_are().any(|shown| shown == name);
+        by_releases.entry(releases.iter().map(shows).collect()).or_default().push(name.clone());
+    }
+    let is_compared =
+        |shown: &Vec<bool>| shown.len() == 1 || shown.iter().filter(|shown| **shown).count() > 1;
+    by_releases.into_iter().filter(|(shown, _)| is_compared(shown)).map(|(_, names)| names).collect()
 }
 
 /// Returns the column that names people in all inputs.
@@ -97,23 +128,13 @@ fn row_of(releases: &[&About], same: &SamePeople) -> Result<Vec<String>> {
     if !same.row.is_empty() {
         return Ok(same.row.clone());
     }
-    let in_all = columns_of_all(releases, |_| true);
+    let Some((first, others)) = releases.split_first() else { return Ok(Vec::new()) };
+    let is_in_all = |name: &&String| others.iter().all(|release| release.roles.contains_key(*name));
+    let in_all: Vec<String> = first.roles.keys().filter(is_in_all).cloned().collect();
     match in_all.is_empty() {
         true => Err(Error::policy("the releases have no column in common")),
         false => Ok(in_all),
     }
-}
-
-/// Returns the columns that all releases show as they are.
-fn as_is_in_all(releases: &[&About]) -> Vec<String> {
-    columns_of_all(releases, |role| role != Role::Quasi)
-}
-
-fn columns_of_all(releases: &[&About], has_role: impl Fn(Role) -> bool) -> Vec<String> {
-    let Some((first, _)) = releases.split_first() else { return Vec::new() };
-    let is_in = |release: &About, name: &String| release.roles.get(name).is_some_and(|role| has_role(*role));
-    let names = first.roles.keys().filter(|name| releases.iter().all(|release| is_in(release, name)));
-    names.cloned().collect()
 }
 
 /// Checks that a column has one type in the inputs that have it: 7 is not `007`.
@@ -146,15 +167,26 @@ fn dates_of(releases: &[&About], same: &SamePeople) -> Result<Vec<String>> {
             }
             None => dates.clone(),
         },
-        None => {
-            let is_date =
-                |data_type: &str| data_type.starts_with("Date") || data_type.starts_with("Timestamp");
-            let all =
-                releases.iter().flat_map(|release| release.roles.keys().map(move |name| (release, name)));
-            let dates = all.filter(|(release, name)| release.type_of(name).is_ok_and(is_date));
-            dates.map(|(_, name)| name.clone()).collect::<BTreeSet<String>>().into_iter().collect()
-        }
+        None => releases
+            .iter()
+            .flat_map(|release| &release.times)
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
     };
+    let is_text = |release: &About, date: &String| {
+        release.type_of(date).is_ok_and(|of| of == DataType::Utf8View.to_string())
+    };
+    let without = dates.iter().find(|date| {
+        releases.iter().any(|release| is_text(release, date))
+            && !releases.iter().any(|release| release.times.contains(*date))
+    });
+    if let Some(name) = without {
+        let why =
+            format!("column `{name}` holds texts; expected dates such as 2026-03-01 or 2026-03-01T10:00:00");
+        return Err(Error::policy(why).at("--dates"));
+    }
     dates.iter().try_for_each(|date| check_type(releases, date))?;
     Ok(dates)
 }
@@ -168,6 +200,31 @@ fn check_changes(releases: &[&About], changes: &[String]) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Returns a sentence about sensitive columns that have other names in two releases, so that nobody compares what they hold.
+pub(super) fn renamed_sensitive<'a>(
+    releases: impl IntoIterator<Item = &'a About>,
+    changes: &[String],
+) -> Option<String> {
+    let releases: Vec<&About> = releases.into_iter().collect();
+    let is_sensitive = |name: &&String, of: &About| of.roles.get(*name) == Some(&Role::Sensitive);
+    let lacks = |one: &'a About, other: &'a About| {
+        let lasting = one.roles.keys().filter(|name| is_sensitive(name, one) && !changes.contains(name));
+        lasting.filter(|name| !other.roles.contains_key(*name)).min()
+    };
+    let pairs = releases
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| releases[..at].iter().map(move |other| (*other, *one)));
+    pairs.into_iter().find_map(|(first, second)| {
+        let (of_first, of_second) = (lacks(first, second)?, lacks(second, first)?);
+        Some(format!(
+            "{} shows `{of_first}`, and {} shows `{of_second}`: if they hold the same values, give them one name; if not, say that they \
+             change (--changes {of_first},{of_second})",
+            first.shown, second.shown
+        ))
+    })
 }
 
 /// Returns the columns that do not have one role in all releases.

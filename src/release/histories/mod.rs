@@ -7,7 +7,6 @@ mod recorded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
 use datafusion::prelude::SessionContext;
 
 use crate::class::Budget;
@@ -18,7 +17,7 @@ use crate::input::Source;
 use crate::model::{Needs, Requirement};
 use crate::plural::plural;
 use crate::progress::Phase;
-use crate::release::histories::about::{differing, matching};
+use crate::release::histories::about::{About, differing, matching, renamed_sensitive};
 use crate::release::histories::opened::Opened;
 pub(in crate::release) use crate::release::histories::recorded::recorded;
 use crate::release::publish::place::Place;
@@ -119,17 +118,21 @@ pub async fn judge_together(
         people_found: 0,
         broken_by: None,
         models: opened.iter().map(|one| one.requirements().iter().map(Requirement::text).collect()).collect(),
-        rows_without_person: shown.iter().map(|rows| rows.rows_without_person).collect(),
-        cannot_tell: spelled_in_two_ways(&opened, &matching, run).await?.into_iter().collect(),
-        person: matching.person,
-        row: matching.row,
-        dates: matching.dates,
+        rows_without_person: shown.iter().map(|rows| rows.without_person.rows).collect(),
+        cannot_tell: Vec::new(),
+        person: matching.person.clone(),
+        row: matching.row.clone(),
+        dates: matching.dates.clone(),
     };
+    let abouts: Vec<&About> = opened.iter().map(|release| &release.about).collect();
+    judged.cannot_tell.extend(renamed_sensitive(abouts.iter().copied(), &matching.changes));
+    judged.cannot_tell.extend(people_are_unclear(&abouts, &shown, &matching, run).await?);
     let mut people_found = PeopleFound::default();
     for (view, over) in views.into_iter().enumerate() {
-        let verdict = histories::judge(&session, &shown, view, &mut people_found, &run.stop).await?;
+        let verdict =
+            histories::judge(&session, &shown, &matching, view, &mut people_found, &run.stop).await?;
         if !verdict.are_safe() {
-            let first = first_unsafe(&session, &shown, view, run).await?;
+            let first = first_unsafe(&session, &shown, &matching, view, run).await?;
             judged.broken_by = Some(judged.broken_by.map_or(first, |known| known.min(first)));
         }
         judged.verdicts.push((over, verdict));
@@ -139,7 +142,7 @@ pub async fn judge_together(
         let Some(input) = &of_release.input else { continue };
         input.still_the_same(run).map_err(|error| error.at(&release.about.shown))?;
     }
-    judged.check_matching(!same.row.is_empty());
+    judged.check_matching(matching.row_is_named);
     if !same.accept_new_people {
         judged.check_returning(releases);
     }
@@ -161,14 +164,20 @@ fn matching_of(releases: &[Opened], same: &SamePeople) -> Result<Matching> {
             return Err(Error::policy(why).at(shown));
         }
     }
-    let asked = SamePeople { accept_new_people: false, ..same.clone() };
-    if asked != SamePeople::default() && asked != as_recorded {
+    if !same.is_part_of(&as_recorded) {
         let why = "the rows of a private record are matched as its policy says, and not in another way; give the inputs";
         return Err(Error::policy(why).at(of));
     }
-    let mut matching = matching(abouts(), &as_recorded, key.clone())?;
-    matching.known_changes.clone_from(&history.known_changes);
-    Ok(matching)
+    let compared: BTreeSet<&String> = history.compared.iter().map(|column| &column.name).collect();
+    for about in abouts() {
+        if about.as_they_are().collect::<BTreeSet<_>>() != compared {
+            let why = format!(
+                "it does not show the same columns as they are as {of} does; give the inputs of both"
+            );
+            return Err(Error::policy(why).at(&about.shown));
+        }
+    }
+    matching(abouts(), &as_recorded, key.clone())
 }
 
 /// Returns the columns that a release shows as they are, and that are quasi-identifiers of another one: an attacker knows them.
@@ -178,35 +187,55 @@ fn known_elsewhere(releases: &[Opened], release: &Opened) -> Vec<String> {
     as_is.map(|(name, _)| name).filter(|name| is_quasi(name)).cloned().collect()
 }
 
-/// Returns a sentence about people who are spelled in two ways, if there are any. Without the inputs this is not checked.
-async fn spelled_in_two_ways(releases: &[Opened], matching: &Matching, run: &Run) -> Result<Option<String>> {
-    let Some(inputs) = releases.iter().map(Opened::input).collect::<Option<Vec<_>>>() else {
-        return Ok(None);
-    };
-    if releases[0].about.type_of(&matching.person)? != DataType::Utf8View.to_string() {
-        return Ok(None);
+/// Returns sentences about people whom one name does not name in all inputs, as far as the rows show it.
+async fn people_are_unclear(
+    abouts: &[&About],
+    shown: &[ShownRows<'_>],
+    matching: &Matching,
+    run: &Run,
+) -> Result<Vec<String>> {
+    let (mut unclear, person) = (Vec::new(), &matching.person);
+    for (about, rows) in abouts.iter().zip(shown).filter(|(_, rows)| rows.without_person.shown > 0) {
+        unclear.push(format!(
+            "{} of {} name no person by `{person}`, so nobody can say whose they are; leave them out",
+            plural(rows.without_person.shown, "row", "rows"),
+            about.shown
+        ));
     }
-    let people = histories::spelled_in_two_ways(&inputs, matching, &run.stop).await?;
-    Ok((people > 0).then(|| {
-        format!(
-            "{} of `{}` differ from one of another input by nothing but spaces, zeros in front or capital letters; write them alike",
-            plural(people, "person", "people"),
-            matching.person
-        )
-    }))
+    let people = histories::spelled_in_two_ways(shown, &run.stop).await?;
+    if people > 0 {
+        unclear.push(format!(
+            "{} of `{person}` differ from one of another input by nothing but spaces, punctuation, zeros in front, capital letters or \
+             the form of a letter in Unicode; write them alike",
+            plural(people, "person", "people")
+        ));
+    }
+    for (names, rows) in abouts.windows(2).zip(shown.windows(2)) {
+        let ([first, second], [before, after]) = (names, rows) else { continue };
+        let found = histories::equal_rows([before, after], matching, &run.stop).await?;
+        if found.are_of_others() {
+            unclear.push(format!(
+                "of the rows that are equal in the inputs of {} and {}, {} have another person by `{person}`, and {} the same: does it \
+                 number rows, or were people numbered anew?",
+                first.shown, second.shown, found.of_two, found.of_one_person
+            ));
+        }
+    }
+    Ok(unclear)
 }
 
 /// Returns the place of the first release that is not safe with those before it, where all together are not.
 async fn first_unsafe(
     session: &SessionContext,
     shown: &[ShownRows<'_>],
+    matching: &Matching,
     view: usize,
     run: &Run,
 ) -> Result<usize> {
     let mut people_found = PeopleFound::default();
     for several in 2..shown.len() {
-        let verdict =
-            histories::judge(session, &shown[..several], view, &mut people_found, &run.stop).await?;
+        let shown = &shown[..several];
+        let verdict = histories::judge(session, shown, matching, view, &mut people_found, &run.stop).await?;
         if !verdict.are_safe() {
             return Ok(several - 1);
         }
@@ -220,12 +249,24 @@ impl HistoryRecord {
         let names = |columns: &[HistoryColumn]| columns.iter().map(|column| column.name.clone()).collect();
         SamePeople {
             person: Some(self.person.name.clone()),
-            row: names(&self.row),
+            row: if self.row_is_named { names(&self.row) } else { Vec::new() },
             dates: Some(names(&self.dates)),
             changes: self.changes.clone(),
-            changes_are_unknown: self.known_changes.is_empty(),
+            changes_are_unknown: self.changes_are_unknown,
             accept_new_people: false,
         }
+    }
+}
+
+impl SamePeople {
+    /// Returns whether all that it says is also said by another.
+    fn is_part_of(&self, other: &Self) -> bool {
+        let names = |asked: &Vec<String>, known: &Vec<String>| asked.is_empty() || asked == known;
+        (self.person.is_none() || self.person == other.person)
+            && names(&self.row, &other.row)
+            && (self.dates.is_none() || self.dates == other.dates)
+            && names(&self.changes, &other.changes)
+            && (!self.changes_are_unknown || other.changes_are_unknown)
     }
 }
 
@@ -266,8 +307,8 @@ impl JudgedTogether {
 
     /// Looks for rows that cannot be told apart.
     fn check_matching(&mut self, is_row_named: bool) {
-        let Some(Histories { repeated, ambiguous, .. }) = self.over_all() else { return };
-        let (repeated, ambiguous) = (*repeated, *ambiguous);
+        let Some(Histories { repeated, ambiguous, unmatched, .. }) = self.over_all() else { return };
+        let (repeated, ambiguous, unmatched) = (*repeated, *ambiguous, *unmatched);
         let by = self.row.join(", ");
         if is_row_named && repeated > 0 {
             self.cannot_tell.push(format!(
@@ -277,6 +318,13 @@ impl JudgedTogether {
             self.cannot_tell.push(format!(
                 "{ambiguous} rows are equal in all that every release shows, but in different classes of one, so nobody can say which \
                  of them is which; name the columns that tell the rows of a person apart"
+            ));
+        }
+        if unmatched > 0 {
+            self.cannot_tell.push(format!(
+                "{} a row that is gone and one that is new, which may be one row that changed; name the columns that tell the rows of a \
+                 person apart (row)",
+                plural(unmatched, "person has", "people have")
             ));
         }
     }

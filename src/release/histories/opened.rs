@@ -25,7 +25,7 @@ use crate::release::publish::unchanged::has_bytes_of;
 use crate::release::verify_folder::{checked_record, opened_again, recorded_models};
 use crate::release::written_columns::as_texts;
 use crate::verify::Expected;
-use crate::verify::histories::{Matching, Member, RecordedRows, ShownRows, View};
+use crate::verify::histories::{Matching, Member, RecordedRows, ShownRows, View, WithoutPerson};
 
 /// A release that is judged with others.
 pub(super) struct Opened {
@@ -94,6 +94,9 @@ impl Opened {
             return Err(refused());
         }
         let key = KeyFile::of_release(&release.place, &history.key)?;
+        if !history.is_sealed_with(&key)? {
+            return Err(refused());
+        }
         Ok(Self {
             about: About::of_record(local.shown(), public, &history),
             _local: local,
@@ -116,7 +119,7 @@ impl Opened {
         let content = kind_row(loaded.policy.kind).read(&loaded.policy, loaded.schema(), &records).await?;
         let written = tables.into_iter().next().ok_or_else(|| Error::internal("histories: no table"))?;
         Ok(Self {
-            about: About::of_input(local.shown(), &loaded.policy, loaded.schema()),
+            about: About::of_input(local.shown(), &loaded, &run.stop).await?,
             _local: local,
             rows: Rows::OfInput(Box::new(OfInput { loaded, content, written })),
         })
@@ -127,14 +130,6 @@ impl Opened {
         match &self.rows {
             Rows::OfInput(of_input) => &of_input.loaded.policy.requirements,
             Rows::Recorded(recorded) => &recorded.requirements,
-        }
-    }
-
-    /// Returns the rows of the input; `None` if they are those of the private record.
-    pub(super) fn input(&self) -> Option<DataFrame> {
-        match &self.rows {
-            Rows::OfInput(of_input) => Some(of_input.loaded.table.clone()),
-            Rows::Recorded(_) => None,
         }
     }
 
@@ -225,7 +220,11 @@ impl Recorded {
             models: models.collect::<Result<_>>()?,
             lasting: history.lasting.clone(),
             dates: history.dates.iter().filter_map(|date| place(&date.name)).collect(),
-            rows_without_person: history.rows_without_person,
+            compared: usize::from(!history.compared.is_empty()),
+            without_person: WithoutPerson {
+                rows: history.rows_without_person,
+                shown: history.shown_without_person,
+            },
         })
     }
 }

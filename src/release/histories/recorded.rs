@@ -41,7 +41,7 @@ pub(in crate::release) async fn recorded(
         accept_new_people: false,
     };
     let place = |error: Error| error.at("history");
-    let about = About::of_input("the input", &again.policy, again.schema());
+    let about = About::of_input("the input", again, &run.stop).await?;
     let matching = matching(std::slice::from_ref(&about), &same, key.clone()).map_err(place)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "histories"));
     let expected = expected(again, content, &budget).map_err(place)?;
@@ -66,19 +66,24 @@ pub(in crate::release) async fn recorded(
         counted: model.column,
         lasting: model.lasting.and_then(|name| rows.lasting().iter().position(|known| known == name)),
     });
-    Ok(Some(HistoryRecord {
+    let record = HistoryRecord {
         key: key.id()?,
+        seal: String::new(),
         person: column(&matching.person)?,
         row: columns(&matching.row)?,
+        row_is_named: matching.row_is_named,
         dates: columns(&matching.dates)?,
         changes: matching.changes,
-        known_changes: matching.known_changes,
+        compared: columns(&matching.compared.concat())?,
+        changes_are_unknown: matching.changes_are_unknown,
         quasi: rows.classes.labels().0.to_vec(),
         models: models.collect(),
         lasting: rows.lasting().to_vec(),
-        rows_without_person: rows.rows_without_person,
+        rows_without_person: rows.without_person.rows,
+        shown_without_person: rows.without_person.shown,
         rows: STANDARD.encode(lines),
-    }))
+    };
+    record.sealed(key).map(Some)
 }
 
 /// Returns the error of a private record that cannot be believed.

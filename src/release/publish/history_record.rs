@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::pseudonym::PseudonymKey;
 use crate::error::{Error, Result};
 use crate::release::publish::digest;
 
@@ -22,19 +23,24 @@ pub struct PublicHistory {
 pub struct HistoryRecord {
     /// What the key of the pseudonyms is recognized by.
     pub key: String,
+    /// The HMAC-SHA-256 of all the rest under this key: only who has it can make such a record.
+    pub seal: String,
     /// The column that names the person of a row.
     pub person: HistoryColumn,
-    /// The columns that tell the rows of a person apart.
+    /// The columns by which the rows of a person are matched.
     pub row: Vec<HistoryColumn>,
+    /// Whether the policy names them; otherwise they are all released columns.
+    pub row_is_named: bool,
     /// The columns whose values tell that a row was not in an input.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub dates: Vec<HistoryColumn>,
     /// The sensitive columns whose values change from one release to the next.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub changes: Vec<String>,
-    /// The columns by which rows that change are told from those that stay.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub known_changes: Vec<String>,
+    /// The columns that are released as they are, by which everybody sees whether a row changed.
+    pub compared: Vec<HistoryColumn>,
+    /// Whether attackers do not know whose rows change.
+    pub changes_are_unknown: bool,
     /// The quasi-identifiers, in the order of the release.
     pub quasi: Vec<String>,
     /// The models that were judged class by class.
@@ -44,6 +50,8 @@ pub struct HistoryRecord {
     pub lasting: Vec<String>,
     /// The number of rows without a person.
     pub rows_without_person: u64,
+    /// The number of those that the release shows.
+    pub shown_without_person: u64,
     /// A Parquet file in base64: a line for each row that has a person, with the labels that show it.
     pub rows: String,
 }
@@ -79,8 +87,63 @@ impl HistoryRecord {
     /// # Errors
     /// An internal error when it cannot be serialized.
     pub(crate) fn digest(&self) -> Result<String> {
-        let text = serde_json::to_string(self)
-            .map_err(|_| Error::internal("record: a history cannot be serialized"))?;
-        Ok(digest::of_bytes(text.as_bytes()))
+        Ok(digest::of_bytes(self.text()?.as_bytes()))
+    }
+
+    /// Returns the same with its seal.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub(crate) fn sealed(self, key: &PseudonymKey) -> Result<Self> {
+        let open = Self { seal: String::new(), ..self };
+        let seal = key.mac_of_text(&open.text()?)?;
+        Ok(Self { seal, ..open })
+    }
+
+    /// Returns whether it was made by somebody who has this key.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub(crate) fn is_sealed_with(&self, key: &PseudonymKey) -> Result<bool> {
+        Ok(self.clone().sealed(key)?.seal == self.seal)
+    }
+
+    fn text(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|_| Error::internal("record: a history cannot be serialized"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_has_the_key_can_seal_a_record() {
+        let (key, other) = (PseudonymKey::of_bytes([7; 32]), PseudonymKey::of_bytes([8; 32]));
+        let column = HistoryColumn { name: "person".into(), data_type: "Utf8View".into() };
+        let record = HistoryRecord {
+            key: key.id().unwrap(),
+            seal: String::new(),
+            person: column,
+            row: Vec::new(),
+            row_is_named: false,
+            dates: Vec::new(),
+            changes: Vec::new(),
+            compared: Vec::new(),
+            changes_are_unknown: false,
+            quasi: Vec::new(),
+            models: Vec::new(),
+            lasting: Vec::new(),
+            rows_without_person: 0,
+            shown_without_person: 0,
+            rows: String::new(),
+        };
+        assert!(!record.is_sealed_with(&key).unwrap());
+        let sealed = record.sealed(&key).unwrap();
+        assert!(sealed.is_sealed_with(&key).unwrap() && !sealed.is_sealed_with(&other).unwrap());
+        let edited = HistoryRecord { shown_without_person: 1, ..sealed };
+        assert!(!edited.is_sealed_with(&key).unwrap());
+        let resealed = edited.sealed(&other).unwrap();
+        assert!(!resealed.is_sealed_with(&key).unwrap());
     }
 }

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::engine::Context;
 use crate::engine::pseudonym::PseudonymKey;
 use crate::error::{Error, Result};
+use crate::release::publish::folder_place::check_outside_releases;
+use crate::release::publish::out_folder::absolute;
 use crate::release::publish::place::Place;
 use crate::release::publish::{digest, disk};
+use crate::store::Address;
 
 /// A key, and the file that holds it: 64 hexadecimal digits, readable by its owner alone.
 pub(in crate::release) struct KeyFile {
@@ -20,9 +23,19 @@ impl KeyFile {
     /// Returns the key of a place, or a new one if there is no such file.
     ///
     /// # Errors
-    /// A policy error if the place has no file for it, a data error if the file is no key or cannot be read.
+    /// A policy error if the place has no file for it, or one that would be published; a data error if the file is no key or cannot be
+    /// read.
     pub(in crate::release) fn of_place(place: &Place) -> Result<Self> {
         let path = path_of(place)?;
+        let named = |error: Error| error.at(format!("--key {}", path.display()));
+        check_outside_releases(&path).map_err(named)?;
+        let whole = absolute("--key", &path)?;
+        for other in [Some(place.out()), place.private()].into_iter().flatten().filter_map(Address::local) {
+            if whole.starts_with(absolute("", other)?) {
+                let why = "is the release or its private record, or inside of them; choose another place for the key";
+                return Err(named(Error::policy(why)));
+            }
+        }
         match read(&path)? {
             Some(key) => Ok(Self { path, key, is_new: false }),
             None => Ok(Self { path, key: PseudonymKey::random()?, is_new: true }),
@@ -52,19 +65,21 @@ impl KeyFile {
         &self.key
     }
 
-    /// Writes the file, if it was not there.
+    /// Writes the file, if it was not there, and returns it then.
     ///
     /// # Errors
     /// A data error if it cannot be written.
-    pub(in crate::release) fn keep(&self) -> Result<()> {
+    pub(in crate::release) fn keep(self) -> Result<Option<PathBuf>> {
         if !self.is_new {
-            return Ok(());
+            return Ok(None);
         }
         let place = format!("key {}", self.path.display());
         if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).context(&place)?;
         }
-        disk::write_private_new(&self.path, &format!("{}\n", digest::hex(self.key.bytes()))).context(&place)
+        disk::write_private_new(&self.path, &format!("{}\n", digest::hex(self.key.bytes())))
+            .context(&place)?;
+        Ok(Some(self.path))
     }
 }
 

@@ -51,7 +51,7 @@ fn one_in(random: &mut ChaCha8Rng, n: u32) -> bool {
 const PEOPLE: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 const VISITS: [&str; 3] = ["v0", "v1", "v2"];
 const ZIPS: [Option<&str>; 3] = [Some("a"), Some("b"), None];
-const DAYS: [Option<&str>; 4] = [Some("1"), Some("2"), Some("3"), None];
+const DAYS: [Option<&str>; 4] = [Some("2026-01-01"), Some("2026-01-02"), Some("2026-01-03"), None];
 const DISEASES: [Option<&str>; 4] = [Some("flu"), Some("gout"), Some("HIV"), None];
 
 /// Draws the lives of at most eight people in two or three releases.
@@ -83,7 +83,8 @@ fn lives(random: &mut ChaCha8Rng) -> Vec<Release> {
                 row[0] = None;
             }
             // Later releases have later rows, or rows of each day.
-            let is_late = has_days && row[4].is_some_and(|day| day.parse::<usize>().unwrap() > place + 1);
+            let is_late =
+                has_days && row[4].is_some_and(|day| day[9..].parse::<usize>().unwrap() > place + 1);
             if (is_calm || !one_in(random, 5)) && !is_late {
                 release.rows.push(row);
                 if repeats && one_in(random, 3) {
@@ -104,7 +105,52 @@ struct Judged {
     rows: Vec<Vec<Option<Row>>>,
 }
 
-/// Judges the lives in the obvious way; `None` where rows of a person cannot be told apart.
+/// Whether two rows of one person may be one that changed: no release has both, and the days do not tell why.
+fn may_be_one(releases: &[Release], tells: bool, one: &[Option<Row>], other: &[Option<Row>]) -> bool {
+    let tells_why = |row: &[Option<Row>], place: usize| {
+        tells && row.iter().flatten().all(|copy| releases[place].excludes(copy[4]))
+    };
+    let places = || 0..releases.len();
+    places().all(|place| one[place].is_none() || other[place].is_none())
+        && places().any(|place| {
+            one[place].is_some() && !tells_why(other, place)
+                || other[place].is_some() && !tells_why(one, place)
+        })
+}
+
+/// Joins rows that were matched by their values, of people who never have more than one; returns the people with rows that may be one.
+fn joined(releases: &[Release], tells: bool, rows: Vec<Vec<Option<Row>>>) -> (Vec<Vec<Option<Row>>>, u64) {
+    let mut by_person: BTreeMap<&str, Vec<Vec<Option<Row>>>> = BTreeMap::new();
+    for row in rows {
+        by_person.entry(row.iter().flatten().next().unwrap()[0].unwrap()).or_default().push(row);
+    }
+    let (mut all, mut unmatched) = (Vec::new(), 0);
+    for mut of_person in by_person.into_values() {
+        let count = |place: usize| of_person.iter().filter(|row| row[place].is_some()).count();
+        let pairs = of_person
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| of_person[..at].iter().map(move |other| (one, other)));
+        if (0..releases.len()).any(|place| count(place) > 1) {
+            unmatched +=
+                u64::from(pairs.into_iter().any(|(one, other)| may_be_one(releases, tells, one, other)));
+            all.extend(of_person);
+            continue;
+        }
+        of_person.sort_by_key(|row| row.iter().position(Option::is_some));
+        let mut found: Vec<Vec<Option<Row>>> = Vec::new();
+        for row in of_person {
+            match found.iter_mut().find(|one| may_be_one(releases, tells, one, &row)) {
+                Some(one) => one.iter_mut().zip(row).for_each(|(one, copy)| *one = one.or(copy)),
+                None => found.push(row),
+            }
+        }
+        all.extend(found);
+    }
+    (all, unmatched)
+}
+
+/// Judges the lives in the obvious way, and returns whether the rows of a person can be told apart.
 fn brute_force(
     releases: &[Release],
     by_visit: bool,
@@ -120,8 +166,7 @@ fn brute_force(
             copies.entry(key).or_insert_with(|| vec![Vec::new(); releases.len()])[place].push(*row);
         }
     }
-    let mut histories: BTreeMap<Vec<String>, Judged> = BTreeMap::new();
-    let mut everybody = BTreeSet::new();
+    let mut rows: Vec<Vec<Option<Row>>> = Vec::new();
     for of_row in copies.values() {
         for (release, same) in releases.iter().zip(of_row) {
             found.repeated += (same.len() as u64).saturating_sub(1);
@@ -129,38 +174,37 @@ fn brute_force(
             found.ambiguous += same.iter().filter(|row| state(row) != state(&same[0])).count() as u64;
         }
         for number in 0..of_row.iter().map(Vec::len).max().unwrap() {
-            let is_shown = |(release, row): (&Release, Option<&Row>)| {
-                row.is_some_and(|row| release.shown.contains(&row[2]))
-            };
-            let shown = releases.iter().zip(of_row).map(|(release, same)| (release, same.get(number)));
-            let days: Vec<Option<&str>> =
-                shown.filter(|one| is_shown(*one)).map(|(_, row)| row.unwrap()[4]).collect();
-            let states = releases.iter().zip(of_row).map(|(release, same)| match same.get(number) {
-                Some(row) if release.shown.contains(&row[2]) => format!("class {:?}", row[2]),
-                None if tells && days.iter().any(|day| release.excludes(*day)) => "not there".to_owned(),
-                _ => String::new(),
-            });
-            let mut states: Vec<String> = states.collect();
-            if known && by_visit {
-                let shown = releases.iter().zip(of_row).map(|(release, same)| (release, same.get(number)));
-                let mut last: Option<Option<&str>> = None;
-                for (state, shown) in states.iter_mut().zip(shown).filter(|(_, shown)| is_shown(*shown)) {
-                    let disease = shown.1.unwrap()[3];
-                    if last.replace(disease).is_some_and(|before| before != disease) {
-                        state.push_str(" changed");
-                    }
-                }
-            }
-            if !states.iter().any(|state| state.starts_with("class")) {
-                continue;
-            }
-            let judged = histories.entry(states.clone()).or_default();
-            let rows: Vec<Option<Row>> = of_row.iter().map(|same| same.get(number).copied()).collect();
-            let person = of_row.iter().flatten().next().unwrap()[0].unwrap();
-            judged.people.insert(person);
-            everybody.insert(person);
-            judged.rows.push(rows);
+            rows.push(of_row.iter().map(|same| same.get(number).copied()).collect());
         }
+    }
+    if !by_visit {
+        (rows, found.unmatched) = joined(releases, tells, rows);
+    }
+    let mut histories: BTreeMap<Vec<String>, Judged> = BTreeMap::new();
+    let mut everybody = BTreeSet::new();
+    for row in rows {
+        let copies = || releases.iter().zip(&row);
+        let is_shown = |release: &Release, copy: &Row| release.shown.contains(&copy[2]);
+        let shown = copies().filter_map(|(release, copy)| copy.filter(|copy| is_shown(release, copy)));
+        let days: Vec<Option<&str>> = shown.map(|copy| copy[4]).collect();
+        let mut last: Option<Option<&str>> = None;
+        let states = copies().map(|(release, copy)| match copy {
+            Some(copy) if is_shown(release, copy) => {
+                let has_changed = last.replace(copy[3]).is_some_and(|before| before != copy[3]);
+                format!("class {:?}{}", copy[2], if known && has_changed { " changed" } else { "" })
+            }
+            None if tells && days.iter().any(|day| release.excludes(*day)) => "not there".to_owned(),
+            _ => String::new(),
+        });
+        let states: Vec<String> = states.collect();
+        if !states.iter().any(|state| state.starts_with("class")) {
+            continue;
+        }
+        let judged = histories.entry(states).or_default();
+        let person = row.iter().flatten().next().unwrap()[0].unwrap();
+        judged.people.insert(person);
+        everybody.insert(person);
+        judged.rows.push(row);
     }
     let mut people_found: BTreeSet<&str> = BTreeSet::new();
     for (states, judged) in &histories {
@@ -265,8 +309,16 @@ async fn judged(releases: &[Release], by_visit: bool, tells: bool, changes: bool
     let dates = if tells { names(&["day"]) } else { vec![] };
     let changes = if changes { names(&["disease"]) } else { vec![] };
     let key = PseudonymKey::random().unwrap();
-    let known_changes = if known && by_visit { names(&["disease"]) } else { vec![] };
-    let matching = Matching { person: "person".into(), row, changes, known_changes, dates, key };
+    let matching = Matching {
+        person: "person".into(),
+        row,
+        row_is_named: by_visit,
+        changes,
+        compared: vec![names(&["disease"])],
+        changes_are_unknown: !known,
+        dates,
+        key,
+    };
     let mut shown = Vec::new();
     for release in releases {
         let rows: Vec<Row> =
@@ -280,10 +332,10 @@ async fn judged(releases: &[Release], by_visit: bool, tells: bool, changes: bool
         };
         shown.push(ShownRows::read(&member, &matching, &[None], &stop).await.unwrap());
         let without = release.rows.iter().filter(|row| row[0].is_none()).count() as u64;
-        assert_eq!(shown.last().unwrap().rows_without_person, without);
+        assert_eq!(shown.last().unwrap().without_person.rows, without);
     }
     let mut people_found = PeopleFound::default();
-    let found = judge(&session, &shown, 0, &mut people_found, &stop).await.unwrap();
+    let found = judge(&session, &shown, &matching, 0, &mut people_found, &stop).await.unwrap();
     assert_eq!(people_found.count(), found.people_found);
     found
 }

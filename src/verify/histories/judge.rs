@@ -32,6 +32,8 @@ pub(crate) struct Histories {
     pub(crate) repeated: u64,
     /// The repeated rows that are not in the class of the row they repeat.
     pub(crate) ambiguous: u64,
+    /// The people with a row that is gone and one that is new, which may be one that changed.
+    pub(crate) unmatched: u64,
     /// Who comes back in each input but the first.
     pub(crate) returning: Vec<ReturningPeople>,
 }
@@ -94,11 +96,11 @@ pub(super) async fn judge(
     people_found: &mut PeopleFound,
     stop: &CancelToken,
 ) -> Result<Histories> {
-    let Traced { table, people, repeated, ambiguous, returning } = traced;
+    let Traced { table, people, repeated, ambiguous, unmatched, returning } = traced;
     let order = [TRACED[0], TRACED[1], TRACED[2], TRACED[3], TRACED[4]];
     let rows = table.sort(order.map(|name| column(name).sort(true, true)).to_vec()).context(DOING)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
-    let found = Histories { people, repeated, ambiguous, returning, ..Histories::default() };
+    let found = Histories { people, repeated, ambiguous, unmatched, returning, ..Histories::default() };
     let mut judge = Judge::new(releases, view, found, &budget);
     let mut stream = rows.execute_stream().await.context(DOING)?;
     while let Some(batch) = stream.next().await {

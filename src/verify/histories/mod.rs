@@ -18,18 +18,24 @@
 //! outside of those of the input (`dates.rs`): then it was not there.
 //!
 //! Who knows whose rows changed since a release showed them tells these from the others, so that they are another history
-//! ([`Matching::known_changes`]).
+//! ([`Matching::compared`]).
+//!
+//! A row that changed is the same row: it is found again by the columns that tell the rows of a person apart, or because its person
+//! has no other. Where neither helps, a row that is gone and one that is new may be one, and there is no verdict
+//! ([`Histories::unmatched`]).
 //!
 //! Somebody who takes values for constant also compares what the same row shows twice. So the values that a history shows in *all*
 //! its releases have to satisfy the models of values, too, but for columns that are known to change ([`Matching::changes`]).
 
 mod dates;
+mod equal_rows;
 mod judge;
 mod recorded;
 pub(crate) mod shown_classes;
 mod shown_rows;
 mod spelling;
 mod trace;
+mod tracks;
 
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -40,9 +46,11 @@ use crate::engine::pseudonym::{PseudonymKey, pseudonym};
 use crate::engine::{Context, column};
 use crate::error::Result;
 use crate::progress::CancelToken;
+pub(crate) use dates::times_in;
+pub(crate) use equal_rows::equal_rows;
 pub(crate) use judge::{FailedModel, Histories, Pattern, PeopleFound};
 pub(crate) use recorded::RecordedRows;
-pub(crate) use shown_rows::ShownRows;
+pub(crate) use shown_rows::{ShownRows, WithoutPerson};
 pub(crate) use spelling::spelled_in_two_ways;
 pub use trace::ReturningPeople;
 
@@ -68,13 +76,18 @@ pub(crate) struct Member<'a> {
 pub(crate) struct Matching {
     /// The column that names the person of a row over time.
     pub(crate) person: String,
-    /// The columns that tell the rows of a person apart.
+    /// The columns by which the rows of a person are matched.
     pub(crate) row: Vec<String>,
+    /// Whether these tell the rows of a person apart, as somebody says who knows. Otherwise they are all columns that every release
+    /// shows, and a row that changed is matched with itself only if its person has no other.
+    pub(crate) row_is_named: bool,
     /// The sensitive columns whose values change from one release to the next, as everybody knows.
     pub(crate) changes: Vec<String>,
-    /// The columns that all releases show as they are, where attackers know whose rows change and so tell changed rows from the
-    /// others. Empty where they do not know, or where rows are matched by their values.
-    pub(crate) known_changes: Vec<String>,
+    /// The columns that releases show as they are, by the releases that do: between two of them, everybody sees whether a row
+    /// changed there.
+    pub(crate) compared: Vec<Vec<String>>,
+    /// Whether attackers do not know whose rows change, and so cannot tell changed rows from the others.
+    pub(crate) changes_are_unknown: bool,
     /// The columns whose values tell that a row was not in an input, where they lie outside of its values.
     pub(crate) dates: Vec<String>,
     /// The key of the pseudonyms of people, rows and values.
@@ -82,19 +95,28 @@ pub(crate) struct Matching {
 }
 
 impl Matching {
-    /// Returns the pseudonyms of a row's person, the first NULL without one, of the row among those of the person, and of its values.
-    fn row_of(&self) -> Result<Vec<Expr>> {
+    /// Returns the columns [`shown_rows::ROW`], [`shown_rows::LOOSE`] and [`shown_rows::compared_name`] of the rows of an input. The first
+    /// is NULL without a person.
+    fn row_of(&self, input: &DataFrame, expected: &Expected<'_>) -> Result<Vec<Expr>> {
         let person = || column(&self.person);
+        let nothing = || lit(ScalarValue::UInt64(None));
         let of_person = |half: &str| pseudonym(&self.key, &format!("person {half}"), vec![person()]);
-        let nobody = lit(ScalarValue::UInt64(None));
-        let known = when(person().is_null(), nobody).otherwise(of_person("a")).context(DOING)?;
+        let known = when(person().is_null(), nothing()).otherwise(of_person("a")).context(DOING)?;
         let row = pseudonym(&self.key, "row", self.row.iter().map(column).collect());
-        let values = match self.known_changes.as_slice() {
-            [] => lit(0u64),
-            columns => pseudonym(&self.key, "values", columns.iter().map(column).collect()),
-        };
-        let [a, b, of_row, of_values] = shown_rows::ROW;
-        Ok(vec![known.alias(a), of_person("b").alias(b), row.alias(of_row), values.alias(of_values)])
+        let field = input.schema().as_arrow().field_with_name(&self.person).context(DOING)?;
+        let loose = spelling::loosely(field.data_type(), &self.person);
+        let loose = loose.map_or_else(nothing, |text| pseudonym(&self.key, "person loosely", vec![text]));
+        let [a, b, of_row] = shown_rows::ROW;
+        let mut all =
+            vec![known.alias(a), of_person("b").alias(b), row.alias(of_row), loose.alias(shown_rows::LOOSE)];
+        for (at, columns) in self.compared.iter().enumerate() {
+            let values = match columns.iter().all(|name| expected.shows_as_it_is(name)) {
+                true => pseudonym(&self.key, &format!("values {at}"), columns.iter().map(column).collect()),
+                false => nothing(),
+            };
+            all.push(values.alias(shown_rows::compared_name(at)));
+        }
+        Ok(all)
     }
 }
 
@@ -114,11 +136,12 @@ fn knows(view: &View, column: &String) -> bool {
 pub(crate) async fn judge(
     session: &SessionContext,
     releases: &[ShownRows<'_>],
+    matching: &Matching,
     view: usize,
     people_found: &mut PeopleFound,
     stop: &CancelToken,
 ) -> Result<Histories> {
-    let traced = trace::trace(session, releases, view, stop).await?;
+    let traced = trace::trace(session, releases, matching, view, stop).await?;
     judge::judge(session, releases, view, traced, people_found, stop).await
 }
 

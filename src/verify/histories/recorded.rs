@@ -2,8 +2,8 @@
 //! line for each row that has a person, in the order of the pseudonyms.
 //!
 //! ```text
-//! shown | kanon_individual_a, _b | kanon_row | kanon_values | shown_0 | shown_1 | kanon_of_row_0 | kanon_date_0
-//! true  | 1830..     , 77..      | 91..      | 0            | [30,35] | 9413*   | 3              | 2026-03-01
+//! shown | kanon_individual_a, _b | kanon_row | kanon_loose | kanon_compared_0 | shown_0 | shown_1 | kanon_of_row_0 | kanon_date_0
+//! true  | 1830..     , 77..      | 91..      | 14..        | 60..             | [30,35] | 9413*   | 3              | 2026-03-01
 //! ```
 //! `shown_` columns are the labels of the class, NULL where the row is not shown. Values are numbers: those whose whole a model reads
 //! in the order of the values, others in the order in which they come; lasting ones are pseudonyms. The metadata of the file hold the
@@ -29,7 +29,8 @@ use futures::StreamExt;
 
 use super::shown_classes::{ShownClasses, in_view, of_view};
 use super::shown_rows::{
-    JudgedModel, ROW, ShownRows, class_name, date_name, elsewhere_name, lost, value_name,
+    JudgedModel, LOOSE, ROW, ShownRows, WithoutPerson, class_name, compared_name, date_name, elsewhere_name,
+    lost, value_name,
 };
 use super::{DOING, View};
 use crate::class::{Budget, Held};
@@ -63,11 +64,25 @@ pub(crate) struct RecordedRows<'a> {
     pub(crate) lasting: Vec<String>,
     /// The places among the dates of those that the release has.
     pub(crate) dates: Vec<usize>,
-    pub(crate) rows_without_person: u64,
+    /// The number of hashes of values that are compared.
+    pub(crate) compared: usize,
+    pub(crate) without_person: WithoutPerson,
 }
 
 fn label_name(at: usize) -> String {
     format!("shown_{at}")
+}
+
+/// Returns the names of what a line says of its row.
+fn of_row(compared: usize) -> Vec<String> {
+    let names = ROW.into_iter().chain([LOOSE]).map(str::to_owned);
+    names.chain((0..compared).map(compared_name)).collect()
+}
+
+fn fields_of_row(compared: usize) -> Vec<Field> {
+    let is_nullable = |at: usize| at >= ROW.len();
+    let names = of_row(compared).into_iter().enumerate();
+    names.map(|(at, name)| Field::new(name, DataType::UInt64, is_nullable(at))).collect()
 }
 
 fn damaged() -> Error {
@@ -82,10 +97,11 @@ impl ShownRows<'_> {
     pub(crate) async fn lines(&self, budget: &Arc<dyn Budget>, stop: &CancelToken) -> Result<Vec<u8>> {
         let values: Vec<String> = (0..self.width).map(value_name).collect();
         let dates = self.dates.iter().map(|at| date_name(*at));
+        let of_row = of_row(self.compared);
         let names: Vec<String> =
-            ROW.map(str::to_owned).into_iter().chain([class_name(0)]).chain(values).chain(dates).collect();
+            of_row.iter().cloned().chain([class_name(0)]).chain(values).chain(dates).collect();
         let rows = self.table.clone().select(names.iter().map(column).collect::<Vec<_>>()).context(DOING)?;
-        let order = names[..=ROW.len()].iter().map(|name| column(name).sort(true, true));
+        let order = names[..=of_row.len()].iter().map(|name| column(name).sort(true, true));
         let rows = rows.sort(order.collect()).context(DOING)?;
         let inputs = serde_json::to_string(&self.inputs).map_err(|_| lost())?;
         let properties = WriterProperties::builder()
@@ -101,7 +117,7 @@ impl ShownRows<'_> {
         while let Some(batch) = stream.next().await {
             stop.check()?;
             let batch = batch.context(DOING)?;
-            let (row, others) = batch.columns().split_at(ROW.len());
+            let (row, others) = batch.columns().split_at(of_row.len());
             let (class, others) = others.split_first().ok_or_else(lost)?;
             let (values, dates) = others.split_at(self.width);
             let class = class.as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
@@ -142,7 +158,7 @@ impl ShownRows<'_> {
         let rows = self.table.schema().as_arrow();
         let date = |at: &usize| rows.field_with_name(&date_name(*at)).cloned();
         let mut fields = vec![Field::new(SHOWN, DataType::Boolean, false)];
-        fields.extend(ROW.map(|name| Field::new(name, DataType::UInt64, false)));
+        fields.extend(fields_of_row(self.compared));
         fields.extend(
             (0..self.classes.labels().0.len()).map(|at| Field::new(label_name(at), text.clone(), true)),
         );
@@ -183,11 +199,11 @@ impl<'a> ShownRows<'a> {
         stop: &CancelToken,
     ) -> Result<Self> {
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
-        let RecordedRows { lines, quasi, requirements, models, lasting, dates, rows_without_person } =
+        let RecordedRows { lines, quasi, requirements, models, lasting, dates, compared, without_person } =
             recorded;
         let inputs = inputs_of(&lines)?;
         let width = inputs.len() + lasting.len();
-        let expected = Layout { labels: quasi.len(), width, dates: &dates };
+        let expected = Layout { compared, labels: quasi.len(), width, dates: &dates };
         let classes = classes_of(&lines, &expected, quasi, &budget, stop)?;
         let (quasi, labels) = classes.labels();
         let numbers: HashMap<&[Option<String>], u64> = labels.iter().map(Vec::as_slice).zip(0..).collect();
@@ -217,7 +233,8 @@ impl<'a> ShownRows<'a> {
             dates,
             classes,
             views: views.to_vec(),
-            rows_without_person,
+            compared,
+            without_person,
         })
     }
 }
@@ -271,6 +288,7 @@ fn classes_of(
 
 /// The columns of the lines, by their numbers.
 struct Layout<'a> {
+    compared: usize,
     labels: usize,
     width: usize,
     dates: &'a [usize],
@@ -286,7 +304,7 @@ struct Lines<'a> {
 
 impl Layout<'_> {
     fn names(&self) -> impl Iterator<Item = String> {
-        let names = std::iter::once(SHOWN.to_owned()).chain(ROW.map(str::to_owned));
+        let names = std::iter::once(SHOWN.to_owned()).chain(of_row(self.compared));
         let labels = (0..self.labels).map(label_name);
         let dates = self.dates.iter().map(|at| date_name(*at));
         names.chain(labels).chain((0..self.width).map(value_name)).chain(dates)
@@ -300,18 +318,19 @@ impl Layout<'_> {
         if !is_expected || columns[1..=ROW.len()].iter().any(|column| column.null_count() > 0) {
             return Err(damaged());
         }
-        let (labels, others) = columns[1 + ROW.len()..].split_at(self.labels);
+        let (row, others) = columns[1..].split_at(of_row(self.compared).len());
+        let (labels, others) = others.split_at(self.labels);
         let text = |labels: &ArrayRef| cast(labels, &DataType::Utf8).ok()?.as_string_opt().cloned();
         let labels: Option<Vec<StringArray>> = labels.iter().map(text).collect();
         let shown = columns[0].as_boolean_opt().filter(|shown| shown.null_count() == 0);
-        let (row, labels) = (&columns[1..=ROW.len()], labels.ok_or_else(damaged)?);
-        Ok(Lines { shown: shown.ok_or_else(damaged)?, row, labels, others })
+        let (shown, labels) = (shown.ok_or_else(damaged)?, labels.ok_or_else(damaged)?);
+        Ok(Lines { shown, row, labels, others })
     }
 
     /// Returns the schema of the rows of [`ShownRows`].
     fn schema_of_rows(&self, lines: &Schema, views: usize) -> Result<SchemaRef> {
         let number = |name: String, nullable| Field::new(name, DataType::UInt64, nullable);
-        let mut fields: Vec<Field> = ROW.iter().map(|name| number((*name).to_owned(), false)).collect();
+        let mut fields = fields_of_row(self.compared);
         fields.extend((0..views).map(|view| number(class_name(view), true)));
         fields.extend((0..views).map(|view| number(elsewhere_name(view), false)));
         fields.extend((0..self.width).map(|at| number(value_name(at), true)));

@@ -12,6 +12,7 @@ use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
+use super::dates::time_of;
 use super::shown_classes::{ShownClasses, in_view, of_view};
 use super::{DOING, Matching, Member, View, knows};
 use crate::class::Budget;
@@ -29,8 +30,16 @@ use crate::verify::each_class::seen;
 use crate::verify::expected::Expected;
 use crate::verify::per_class::{INDIVIDUAL, PerClass};
 
-/// Of each row its person as two hashes, its own, and that of its values.
-pub(super) const ROW: [&str; 4] = [INDIVIDUAL[0], INDIVIDUAL[1], "kanon_row", "kanon_values"];
+/// Of each row its person as two hashes, and its own.
+pub(super) const ROW: [&str; 3] = [INDIVIDUAL[0], INDIVIDUAL[1], "kanon_row"];
+
+/// A hash of the name of the person as it may also be spelled; NULL where it is no text.
+pub(super) const LOOSE: &str = "kanon_loose";
+
+/// Returns the name of a hash of values that everybody compares; NULL where the release does not show all of them.
+pub(super) fn compared_name(at: usize) -> String {
+    format!("kanon_compared_{at}")
+}
 
 /// Returns the name of the class that shows a row to an attacker who knows the quasi-identifiers of a view; NULL for a row that no
 /// class shows.
@@ -55,8 +64,8 @@ pub(super) fn date_name(at: usize) -> String {
 
 /// The rows of a release as histories look at them, in a spill file.
 pub(crate) struct ShownRows<'a> {
-    /// The columns [`ROW`], those of [`class_name`] and of [`elsewhere_name`] for each view, then those of [`value_name`] and of
-    /// [`date_name`].
+    /// The columns [`ROW`], [`LOOSE`], those of [`compared_name`], those of [`class_name`] and of [`elsewhere_name`] for each view,
+    /// then those of [`value_name`] and of [`date_name`].
     pub(super) table: DataFrame,
     /// The number of columns with values: the counted ones, then the lasting ones.
     pub(super) width: usize,
@@ -70,8 +79,18 @@ pub(crate) struct ShownRows<'a> {
     pub(crate) classes: ShownClasses,
     /// What attackers know.
     pub(super) views: Vec<View>,
+    /// The number of hashes of values that are compared.
+    pub(super) compared: usize,
     /// The rows without a person; they have no history.
-    pub(crate) rows_without_person: u64,
+    pub(crate) without_person: WithoutPerson,
+}
+
+/// The rows without a person.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WithoutPerson {
+    pub(crate) rows: u64,
+    /// Those that the release shows.
+    pub(crate) shown: u64,
 }
 
 /// A model of a release that is judged for the rows of histories.
@@ -109,7 +128,7 @@ impl<'a> ShownRows<'a> {
         let released = numbered(member.output.clone(), expected, &labels, Vec::new())?;
         let classes = ShownClasses::read(released, expected, &labels, &budget, stop).await?;
 
-        let mut others = matching.row_of()?;
+        let mut others = matching.row_of(&member.input, expected)?;
         let of_counted = counted.iter().enumerate();
         others.extend(of_counted.map(|(at, (of, _))| seen(of, column(of.name())).alias(counted_name(at))));
         for (at, name) in lasting.iter().enumerate() {
@@ -121,13 +140,18 @@ impl<'a> ShownRows<'a> {
         let dates = matching.dates.iter().enumerate();
         let dates: Vec<(usize, &String)> =
             dates.filter(|(_, name)| schema.field_with_name(name).is_ok()).collect();
-        others.extend(dates.iter().map(|(at, name)| column(*name).alias(date_name(*at))));
+        for (at, name) in &dates {
+            others.push(time_of(schema, name)?.alias(date_name(*at)));
+        }
         let rows = numbered_input(member.input.clone(), expected, assigner.as_ref(), &labels, others)?;
         let width = counted.len() + lasting.len();
         let mut fold = PerClass::new(counted.len(), expected.individual.is_some(), &budget);
         let inputs = distributions_of(&member.input, &rows, expected, &counted, &mut fold, stop).await?;
 
         let mut columns: Vec<Expr> = ROW.map(column).to_vec();
+        columns.push(column(LOOSE));
+        columns.extend((0..matching.compared.len()).map(|at| column(compared_name(at))));
+        let of_row = columns.len();
         columns.extend(expected.quasi().map(|index| column(column_name(index))));
         let elsewhere = views.iter().enumerate().map(|(view, over)| {
             let known = member.known_elsewhere.iter().filter(|name| knows(over, name));
@@ -141,20 +165,22 @@ impl<'a> ShownRows<'a> {
         columns.extend(dates.iter().map(|(at, _)| column(date_name(*at))));
         let rows = rows.select(columns).context(DOING)?;
 
-        let of_labels = ROW.len()..ROW.len() + expected.quasi().count();
+        let of_labels = of_row..of_row + expected.quasi().count();
         let (quasi, of_class) = classes.labels();
         let in_views: Vec<Vec<u64>> = views.iter().map(|over| of_view(quasi, of_class, over)).collect();
         let before_values = of_labels.end + views.len();
         let counted = before_values..before_values + counted.len();
         let schema = schema_of(rows.schema().as_arrow(), &of_labels, views.len(), &counted);
         let stream = rows.execute_stream().await.context(DOING)?;
-        let mut rows_without_person = 0;
+        let mut without_person = WithoutPerson::default();
         let batches = stream.map(|batch| {
             let batch = batch.context(DOING)?;
-            let (batch, without) = with_person(&batch)?;
-            rows_without_person += without;
             let (labels, rows) = (&batch.columns()[of_labels.clone()], batch.num_rows());
             let shown = classes.of_rows(labels, rows)?;
+            let has_person = batch.column(0);
+            let without = (0..rows).filter(|row| has_person.is_null(*row));
+            without_person.shown += without.filter(|row| shown[*row].is_some()).count() as u64;
+            without_person.rows += has_person.null_count() as u64;
             let shown = in_views.iter().map(|of_view| Ok(Arc::new(in_view(&shown, of_view)?) as ArrayRef));
             let shown = shown.collect::<Result<Vec<_>>>()?;
             let mut columns = batch.columns().to_vec();
@@ -164,7 +190,7 @@ impl<'a> ShownRows<'a> {
                 columns[at] = Arc::new(numbers.collect::<UInt64Array>());
             }
             columns.splice(of_labels.clone(), shown);
-            RecordBatch::try_new(Arc::clone(&schema), columns).context(DOING)
+            with_person(RecordBatch::try_new(Arc::clone(&schema), columns).context(DOING)?)
         });
         let runtime = member.session.runtime_env();
         let rows = SpilledRows::write(runtime, Arc::clone(&schema), batches.boxed(), stop, DOING).await?;
@@ -177,7 +203,8 @@ impl<'a> ShownRows<'a> {
             dates: dates.into_iter().map(|(at, _)| at).collect(),
             classes,
             views: views.to_vec(),
-            rows_without_person,
+            compared: matching.compared.len(),
+            without_person,
         })
     }
 
@@ -244,15 +271,14 @@ fn schema_of(rows: &Schema, labels: &Range<usize>, views: usize, counted: &Range
     Arc::new(Schema::new(fields))
 }
 
-/// Returns the rows of a batch that have a person, and the number of the others.
-fn with_person(batch: &RecordBatch) -> Result<(RecordBatch, u64)> {
+/// Returns the rows of a batch that have a person.
+fn with_person(batch: RecordBatch) -> Result<RecordBatch> {
     let person = batch.column(0);
-    let without = person.null_count() as u64;
-    if without == 0 {
-        return Ok((batch.clone(), 0));
+    if person.null_count() == 0 {
+        return Ok(batch);
     }
     let has_person: BooleanArray = (0..person.len()).map(|row| Some(person.is_valid(row))).collect();
-    Ok((filter_record_batch(batch, &has_person).context(DOING)?, without))
+    filter_record_batch(&batch, &has_person).context(DOING)
 }
 
 /// Returns the columns of a batch, which are all numbers.

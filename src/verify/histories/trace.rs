@@ -14,13 +14,17 @@ use futures::StreamExt;
 use serde::Serialize;
 use siphasher::sip::SipHasher13;
 
-use super::DOING;
 use super::dates::Dates;
-use super::shown_rows::{ROW, ShownRows, class_name, elsewhere_name, lost, numbers, value_name};
+use super::shown_rows::{
+    ROW, ShownRows, class_name, compared_name, elsewhere_name, lost, numbers, value_name,
+};
+use super::tracks::{Copy, Track, join};
+use super::{DOING, Matching};
+use crate::class::{Budget, Held};
 use crate::engine::functions::random_keys;
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
-use crate::engine::{Context, column, union_of};
+use crate::engine::{Context, PoolBudget, column, union_of};
 use crate::error::Result;
 use crate::progress::CancelToken;
 
@@ -33,7 +37,7 @@ const NOT_IN: &str = "kanon_not_in";
 /// The class that shows a row, and what else is known of it.
 const CLASS: [&str; 2] = ["kanon_class", "kanon_elsewhere"];
 
-/// What is read of each row before its values.
+/// What is read of each row before the values that are compared, and those that are judged.
 const READ: usize = ROW.len() + CLASS.len() + 2;
 
 /// Of each row in each release that shows it: its history as two hashes, the place of the release, the person as two hashes,
@@ -51,6 +55,8 @@ pub(super) struct Traced {
     pub(super) repeated: u64,
     /// The repeated rows that are not in the class of the row they repeat: which is which in another release is unknown.
     pub(super) ambiguous: u64,
+    /// The people with a row that is gone and one that is new, which may be one that changed.
+    pub(super) unmatched: u64,
     /// Who comes back in each input but the first.
     pub(super) returning: Vec<ReturningPeople>,
 }
@@ -85,6 +91,7 @@ impl ReturningPeople {
 pub(super) async fn trace(
     session: &SessionContext,
     releases: &[ShownRows<'_>],
+    matching: &Matching,
     view: usize,
     stop: &CancelToken,
 ) -> Result<Traced> {
@@ -97,6 +104,7 @@ pub(super) async fn trace(
         columns.extend(classes.map(|(name, class)| column(name).alias(class)));
         columns.push(dates.not_in(release)?.alias(NOT_IN));
         columns.push(lit(place).alias(RELEASE));
+        columns.extend((0..matching.compared.len()).map(|at| column(compared_name(at))));
         columns.extend((0..width).map(|at| match at < release.width {
             true => column(value_name(at)),
             false => lit(ScalarValue::UInt64(None)).alias(value_name(at)),
@@ -108,16 +116,35 @@ pub(super) async fn trace(
     let rows = all.context(DOING)?.execute_stream().await.context(DOING)?;
 
     let schema = schema(width);
-    let mut tracer = Tracer::new(random_keys(DOING)?, releases.len(), width, Arc::clone(&schema));
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
+    let mut tracer = Tracer {
+        keys: random_keys(DOING)?,
+        matching,
+        width,
+        schema: Arc::clone(&schema),
+        open: None,
+        copies: (0..releases.len()).map(|_| Vec::new()).collect(),
+        tracks: Vec::new(),
+        values: Vec::new(),
+        is_person_shown: false,
+        inputs: 0,
+        people: 0,
+        repeated: 0,
+        ambiguous: 0,
+        unmatched: 0,
+        returning: vec![ReturningPeople::default(); releases.len().saturating_sub(1)],
+        columns: schema.fields().iter().map(|_| UInt64Builder::new()).collect(),
+        held: Held::new(&budget),
+    };
     let ended = futures::stream::once(async { Ok(None) });
     let batches = rows.map(|batch| batch.context(DOING).map(Some)).chain(ended).map(|batch| match batch? {
         Some(batch) => tracer.add(&batch),
         None => tracer.end(),
     });
     let rows = SpilledRows::write(session.runtime_env(), schema, batches.boxed(), stop, DOING).await?;
-    let Tracer { people, repeated, ambiguous, returning, .. } = tracer;
+    let Tracer { people, repeated, ambiguous, unmatched, returning, .. } = tracer;
     let table = table_of_partitions(session, vec![Arc::new(rows)])?;
-    Ok(Traced { table, people, repeated, ambiguous, returning })
+    Ok(Traced { table, people, repeated, ambiguous, unmatched, returning })
 }
 
 fn schema(width: usize) -> SchemaRef {
@@ -127,15 +154,18 @@ fn schema(width: usize) -> SchemaRef {
 }
 
 /// Reads rows in the order of people, rows and releases.
-struct Tracer {
+struct Tracer<'a> {
     keys: [[u64; 2]; 2],
+    matching: &'a Matching,
     width: usize,
     schema: SchemaRef,
     /// The person and the row that are read.
     open: Option<([u64; 2], u64)>,
     /// Of each release, what it shows of the row: once, or as often as the row is repeated.
     copies: Vec<Vec<Copy>>,
-    /// The values of these copies.
+    /// The rows of the person, where they are matched by their values.
+    tracks: Vec<Track>,
+    /// The values of all these copies: those that are compared, and those that are judged.
     values: Vec<Option<u64>>,
     /// Whether a row of the person is shown.
     is_person_shown: bool,
@@ -144,47 +174,18 @@ struct Tracer {
     people: u64,
     repeated: u64,
     ambiguous: u64,
+    unmatched: u64,
     returning: Vec<ReturningPeople>,
     columns: Vec<UInt64Builder>,
+    held: Held,
 }
 
-/// A row in one release.
-struct Copy {
-    class: Option<[u64; 2]>,
-    /// The inputs in which it was not, as its dates tell.
-    not_in: u64,
-    /// The hash of the values whose changes are known.
-    known: u64,
-    /// Where its values begin.
-    values: usize,
-}
-
-impl Tracer {
-    fn new(keys: [[u64; 2]; 2], releases: usize, width: usize, schema: SchemaRef) -> Self {
-        let copies = (0..releases).map(|_| Vec::new()).collect();
-        let columns = schema.fields().iter().map(|_| UInt64Builder::new()).collect();
-        Self {
-            keys,
-            width,
-            schema,
-            open: None,
-            copies,
-            values: Vec::new(),
-            is_person_shown: false,
-            inputs: 0,
-            people: 0,
-            repeated: 0,
-            ambiguous: 0,
-            returning: vec![ReturningPeople::default(); releases.saturating_sub(1)],
-            columns,
-        }
-    }
-
+impl Tracer<'_> {
     /// Reads a batch; returns the rows whose histories are complete.
     fn add(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let columns = numbers(batch)?;
         let (first, values) = columns.split_at(READ);
-        let [person_a, person_b, row_hash, known, class_a, class_b, not_in, release] = first else {
+        let [person_a, person_b, row_hash, class_a, class_b, not_in, release] = first else {
             return Err(lost());
         };
         for row in 0..batch.num_rows() {
@@ -199,14 +200,11 @@ impl Tracer {
             let class = class_a.is_valid(row).then(|| [class_a.value(row), class_b.value(row)]);
             let place = usize::try_from(release.value(row)).map_err(|_| lost())?;
             self.inputs |= 1 << place;
-            self.copies[place].push(Copy {
-                class,
-                not_in: not_in.value(row),
-                known: known.value(row),
-                values: self.values.len(),
-            });
+            self.copies[place].push(Copy { class, not_in: not_in.value(row), values: self.values.len() });
             self.values.extend(values.iter().map(|values| values.is_valid(row).then(|| values.value(row))));
         }
+        let tracks = self.tracks.len() * (size_of::<Track>() + self.copies.len() * size_of::<Option<Copy>>());
+        self.held.at_least(tracks + self.values.capacity() * size_of::<Option<u64>>())?;
         self.take()
     }
 
@@ -218,6 +216,10 @@ impl Tracer {
     }
 
     fn close_person(&mut self) {
+        let mut tracks = mem::take(&mut self.tracks);
+        self.unmatched += u64::from(join(&mut tracks));
+        tracks.iter().for_each(|track| self.trace(track));
+        self.values.clear();
         self.people += u64::from(mem::take(&mut self.is_person_shown));
         let inputs = mem::take(&mut self.inputs);
         for (place, returning) in (1..).zip(&mut self.returning) {
@@ -228,9 +230,11 @@ impl Tracer {
         }
     }
 
-    /// Gives the row that was read its history; of a repeated row each copy has one.
+    /// Ends the row that was read; each copy of a repeated row is one.
     fn close(&mut self) {
-        let Some((person, _)) = self.open else { return };
+        if self.open.is_none() {
+            return;
+        }
         let most = self.copies.iter().map(Vec::len).max().unwrap_or_default();
         for of_release in &self.copies {
             self.repeated += (of_release.len() as u64).saturating_sub(1);
@@ -238,38 +242,56 @@ impl Tracer {
             self.ambiguous += of_release.iter().filter(|copy| Some(copy.class) != first).count() as u64;
         }
         for number in 0..most {
-            let (mut history, mut pattern) = ([0u64; 2], 0u64);
-            let shown = self.copies.iter().filter_map(|of_release| of_release.get(number));
-            let not_in = shown.filter(|copy| copy.class.is_some()).fold(0, |all, copy| all | copy.not_in);
-            let mut last = None;
-            for (place, of_release) in self.copies.iter().enumerate() {
-                let copy = of_release.get(number);
-                let class = copy.and_then(|copy| copy.class);
-                pattern |= u64::from(class.is_some()) << place;
-                let mut has_changed = false;
-                if let Some(shown) = copy.filter(|_| class.is_some()) {
-                    has_changed = last.replace(shown.known).is_some_and(|before| before != shown.known);
-                }
-                let was_not_there = copy.is_none() && not_in & (1 << place) != 0;
-                if class.is_some() || was_not_there {
-                    for (sum, key) in history.iter_mut().zip(self.keys) {
-                        *sum = sum.wrapping_add(state(key, place, class, has_changed));
-                    }
-                }
+            let copies = self.copies.iter().map(|of_release| of_release.get(number).copied());
+            let track = Track { copies: copies.collect() };
+            match self.matching.row_is_named {
+                true => self.trace(&track),
+                false => self.tracks.push(track),
             }
-            for (place, of_release) in self.copies.iter().enumerate() {
-                let Some(copy) = of_release.get(number) else { continue };
-                let Some(class) = copy.class else { continue };
-                let first = [history[0], history[1], place as u64, person[0], person[1], class[0], pattern];
-                let values = &self.values[copy.values..copy.values + self.width];
-                let (of_first, of_values) = self.columns.split_at_mut(TRACED.len());
-                of_first.iter_mut().zip(first).for_each(|(column, value)| column.append_value(value));
-                of_values.iter_mut().zip(values).for_each(|(column, value)| column.append_option(*value));
-            }
-            self.is_person_shown |= pattern != 0;
         }
         self.copies.iter_mut().for_each(Vec::clear);
-        self.values.clear();
+        if self.matching.row_is_named {
+            self.values.clear();
+        }
+    }
+
+    /// Gives a row its history.
+    fn trace(&mut self, track: &Track) {
+        let Some((person, _)) = self.open else { return };
+        let (mut history, mut pattern) = ([0u64; 2], 0u64);
+        let shown = track.copies.iter().flatten().filter(|copy| copy.class.is_some());
+        let not_in = shown.fold(0, |all, copy| all | copy.not_in);
+        let mut last = vec![None; self.matching.compared.len()];
+        for (place, copy) in track.copies.iter().enumerate() {
+            let class = copy.and_then(|copy| copy.class);
+            pattern |= u64::from(class.is_some()) << place;
+            let mut has_changed = false;
+            if let Some(shown) = copy.filter(|_| class.is_some()) {
+                for (last, now) in last.iter_mut().zip(&self.values[shown.values..]) {
+                    if now.is_some() {
+                        has_changed |= last.is_some() && last != now;
+                        *last = *now;
+                    }
+                }
+                has_changed &= !self.matching.changes_are_unknown;
+            }
+            let was_not_there = copy.is_none() && not_in & (1 << place) != 0;
+            if class.is_some() || was_not_there {
+                for (sum, key) in history.iter_mut().zip(self.keys) {
+                    *sum = sum.wrapping_add(state(key, place, class, has_changed));
+                }
+            }
+        }
+        for (place, copy) in track.copies.iter().enumerate() {
+            let Some(copy) = copy else { continue };
+            let Some(class) = copy.class else { continue };
+            let first = [history[0], history[1], place as u64, person[0], person[1], class[0], pattern];
+            let values = &self.values[copy.values + self.matching.compared.len()..][..self.width];
+            let (of_first, of_values) = self.columns.split_at_mut(TRACED.len());
+            of_first.iter_mut().zip(first).for_each(|(column, value)| column.append_value(value));
+            of_values.iter_mut().zip(values).for_each(|(column, value)| column.append_option(*value));
+        }
+        self.is_person_shown |= pattern != 0;
     }
 
     fn take(&mut self) -> Result<RecordBatch> {

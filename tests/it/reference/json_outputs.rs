@@ -149,6 +149,7 @@ fn scene() -> Place {
         ("levels", LEVELS.to_owned()),
         ("models", LEVELS.replace("[columns]", model)),
         ("counted", counted(LEVELS)),
+        ("followed", format!("{}\n[history]\n", counted(LEVELS))),
         ("regions", method("mondrian")),
         ("best", method("best")),
         ("close", LEVELS.replace("[columns]", close)),
@@ -249,7 +250,7 @@ fn search() {
 fn releases_and_their_verification() {
     let place = scene();
     let (mut released, mut verified) = (Vec::new(), Vec::new());
-    for name in ["levels", "models", "counted", "close"] {
+    for name in ["levels", "models", "counted", "close", "followed"] {
         released.extend(run(&place, &[&format!("release in.parquet --policy {name}.toml --to {name}")]));
         let written: Value =
             serde_json::from_slice(&fs::read(place.path(&format!("{name}/_kanon.json"))).unwrap()).unwrap();
