@@ -45,7 +45,7 @@
 //! | write a policy | [`PolicySpec`]: from TOML, by its [builder](PolicySpec::builder), by `serde` |
 //! | name the rows | [`Input`] for files, [`Source::table`] for any `TableProvider` |
 //! | measure a table | [`open`] it with a policy, then [`check`], [`risk`] or [`search`] |
-//! | publish a folder | [`release()`], the next extract with [`release_again`], and [`verify()`] |
+//! | publish a folder | [`release()`], the next extract with [`release_again`] or [`release_after`], and [`verify()`] |
 //! | judge releases of the same people together | [`answers::compare`] |
 //! | write the rows myself | [`anonymize`]: verified rows as a stream, with their record |
 //! | show progress, stop, bound memory | [`Run`], with [`Progress`], [`CancelToken`] and [`Resources`] |
@@ -169,7 +169,7 @@ pub use answer::search::search;
 #[cfg(feature = "engine")]
 pub use answer::verify::verify;
 #[cfg(feature = "engine")]
-pub use release::{Anonymized, Place, Released, anonymize, release, release_again, unchanged};
+pub use release::{Anonymized, Place, Released, anonymize, release, release_after, release_again, unchanged};
 
 // Where files lie.
 #[cfg(feature = "engine")]

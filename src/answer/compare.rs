@@ -216,14 +216,14 @@ pub async fn compare(
 impl ByPeople {
     fn of(judged: JudgedTogether, releases: &[String]) -> Self {
         let over_all = judged.over_all();
-        let people = over_all.map_or(0, |found| found.people);
+        let people = over_all.map_or(0, |found| found.counts.people);
         let views =
             judged.verdicts.iter().map(|(over, found)| View::of(over.clone(), found, &judged, releases));
         let word = |role: &Option<Role>| role.map(|role| role.word().to_owned());
         Self {
             people,
             people_found: judged.people_found,
-            returning: over_all.map_or_else(Vec::new, |found| found.returning.clone()),
+            returning: over_all.map_or_else(Vec::new, |found| found.counts.returning.clone()),
             views: views.collect(),
             broken_by: judged.broken_by.and_then(|at| releases.get(at)).cloned(),
             roles: judged

@@ -29,6 +29,7 @@ mod histograms;
 mod individuals;
 mod over_subset;
 mod packing;
+pub mod parts;
 mod places;
 mod population;
 mod region;

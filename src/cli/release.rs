@@ -14,12 +14,14 @@ use datafusion_kanon::internals::error::of_file;
 use datafusion_kanon::internals::input::files::end_of_data;
 use datafusion_kanon::internals::policy::parse_day;
 use datafusion_kanon::internals::release::publish::folder_place::check_outside_releases;
+use datafusion_kanon::internals::release::publish::record::PRIVATE_END;
 use datafusion_kanon::internals::release::publish::staging::private_file;
 use datafusion_kanon::internals::render::{Document, json};
 use datafusion_kanon::internals::store::{Address, local_path, text_at};
 use datafusion_kanon::records::{PrivateRecord, PublicRecord};
 use datafusion_kanon::{
-    CancelToken, Error, ErrorCode, Place, PolicySource, Result, Run, release, release_again, unchanged,
+    CancelToken, Error, ErrorCode, Place, PolicySource, Result, Run, release, release_after, release_again,
+    unchanged,
 };
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
@@ -28,6 +30,7 @@ use datafusion_kanon::{
 Examples:
   kanon release patients.parquet --policy patients.toml --to patients_safe
   kanon release tonight.parquet --recoding patients_safe.private.json --to tonight_safe
+  kanon release june.parquet --after march --to june
 
 Writes patients_safe/part-00000.parquet ... (of method \"anatomy\", two folders of them) and patients_safe/_kanon.json,
 which may be published, and patients_safe.private.json beside it, which may not: --private keeps it elsewhere. Nothing appears
@@ -36,7 +39,7 @@ pub(crate) struct Release {
     #[command(flatten)]
     input: Inputs,
     /// The policy: roles, hierarchies and requirements; - is standard input.
-    #[arg(long, value_name = "FILE", required_unless_present = "recoding")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["recoding", "after"])]
     policy: Option<PathBuf>,
     #[command(flatten)]
     pub(super) set: Set,
@@ -46,6 +49,14 @@ pub(crate) struct Release {
     /// one, too.
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     recoding: Option<PathBuf>,
+    /// A release of the same people that this one follows, or its private record; repeat it for each, in the order in which they were
+    /// published. Its policy is used again. What an earlier release shows of a row is shown again or not at all, and new rows have
+    /// classes of their own, so that all releases together are as safe as each is alone. They need `[history]` and their key.
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["policy", "recoding"])]
+    after: Vec<PathBuf>,
+    /// Go on although fewer than half of the people come back.
+    #[arg(long, requires = "after")]
+    accept_new_people: bool,
     /// The folder to create, or its address in a store (s3://lake/safe); must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
@@ -82,7 +93,14 @@ impl Release {
             let record = earlier(&at, &run.stop)?;
             Ok((at, record))
         };
-        let earlier = self.recoding.as_deref().map(earlier).transpose()?;
+        let after = self.after.iter().map(|path| place_of(path)).collect::<Result<Vec<Place>>>()?;
+        let last = after.last().map(|last| {
+            let missing =
+                || Error::policy("its private record is needed; name that").at(last.out().to_string());
+            let private = last.private().ok_or_else(missing)?;
+            self::earlier(private, &run.stop).map(|record| (private.clone(), record))
+        });
+        let earlier = self.recoding.as_deref().map(earlier).or(last).transpose()?;
         let open = |path: &Path| PolicyFile::open(path, &self.set, &self.input.words());
         let mut policy = self.policy.as_deref().map(open).transpose()?;
         if let (Some(policy), Some(day)) = (&mut policy, &self.released_on) {
@@ -111,6 +129,10 @@ impl Release {
             (Some(policy), _) => {
                 let source = PolicySource { spec: &policy.spec, files: &policy.folder };
                 release(run, &input, &source, &place, self.overwrite).await?
+            }
+            (None, Some(_)) if !after.is_empty() => {
+                let (accept, day) = (self.accept_new_people, self.released_on.clone());
+                release_after(run, &input, &after, accept, day, &place, self.overwrite).await?
             }
             (None, Some((_, earlier))) => {
                 release_again(run, &input, earlier, self.released_on.clone(), &place, self.overwrite).await?
@@ -231,4 +253,13 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
         return Err(Error::policy("is the place of the private record; choose another name").at(at));
     }
     Ok(())
+}
+
+/// Returns the place of a release by its folder or its private record.
+fn place_of(path: &Path) -> Result<Place> {
+    let at = Address::parse(path)?;
+    match path.to_str().and_then(|text| text.strip_suffix(PRIVATE_END)) {
+        Some(out) => Place::of(Address::parse(out)?, Some(at)),
+        None => Place::of(at, None),
+    }
 }

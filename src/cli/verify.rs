@@ -11,7 +11,7 @@ use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use datafusion_kanon::internals::answer::verify::verify;
 use datafusion_kanon::internals::release::publish::staging::unfinished;
 use datafusion_kanon::internals::release::publish::statement::may_be_policy_of;
-use datafusion_kanon::internals::store::Address;
+use datafusion_kanon::internals::store::{Address, local_path};
 use datafusion_kanon::records::PublicRecord;
 use datafusion_kanon::{Error, Place, PolicySource, Result, Run, Source};
 
@@ -38,6 +38,10 @@ pub(crate) struct Verify {
     input: Vec<String>,
     #[command(flatten)]
     private: PrivatePlace,
+    /// The key of the pseudonyms, to compare a release that follows others with its input [default: OUT.key beside the private
+    /// record].
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// The policy to use instead of the copy in the private record; - is standard input.
     #[arg(long, value_name = "FILE", requires = "input")]
     policy: Option<PathBuf>,
@@ -58,7 +62,8 @@ impl Verify {
         let words = input.as_ref().map(Inputs::words).unwrap_or_default();
         let open = |path: &Path| PolicyFile::open(path, &self.set, &words);
         let policy = self.policy.as_deref().map(&open).transpose()?;
-        let place = self.private.of(&out, policy.as_ref())?;
+        let key = self.key.as_ref().map(local_path).transpose()?;
+        let place = self.private.of(&out, policy.as_ref())?.with_key(key);
         let found = match (&policy, &input) {
             (None, Some(_)) => policy_beside(&place)?,
             _ => None,

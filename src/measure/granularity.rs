@@ -82,7 +82,7 @@ pub(super) fn of_interval(interval: &Interval<'_>) -> Vec<f64> {
 }
 
 /// Computes X_i from `covered = D_i A_i`.
-fn share(covered: u128, rows: u64, leaves: u64) -> f64 {
+pub(crate) fn share(covered: u128, rows: u64, leaves: u64) -> f64 {
     let rows = u128::from(rows);
     ratio(covered.saturating_sub(rows), rows * u128::from(leaves.saturating_sub(1)))
 }

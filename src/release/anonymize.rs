@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::input::{PolicySource, Source};
 use crate::release::kind::Extent;
 use crate::release::publish::record::PublicRecord;
-use crate::release::stages::{opened, unpublished};
+use crate::release::stages::{Earlier, opened, unpublished};
 use crate::release::verified_rows::{NoiseOfCall, Spill};
 use crate::verify::sufficient::Sufficient;
 
@@ -64,9 +64,9 @@ pub async fn anonymize(run: &Run, input: impl Into<Source>, policy: &PolicySourc
     let clock = Arc::new(PhaseClock::start(Arc::clone(&run.progress)));
     let run = &Run { progress: Arc::<PhaseClock>::clone(&clock), ..run.clone() };
     let noise = NoiseOfCall::new()?;
-    let loaded = opened(run, &input, policy, None).await?;
+    let loaded = opened(run, &input, policy, Earlier::Nothing).await?;
     let spill = Spill::new(&loaded, &noise, Extent::Public)?;
-    let done = unpublished(run, &input, policy, None, loaded, spill).await?;
+    let done = unpublished(run, &input, policy, Earlier::Nothing, loaded, spill).await?;
     run.stop.check()?;
     Ok(Anonymized {
         rows: done.sink.into_rows()?.read(&run.stop)?,

@@ -44,19 +44,30 @@ pub(super) const ORDER_KEY: [u64; 2] = [0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_
 /// # Errors
 /// A data error when the plan cannot be built.
 pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result<DataFrame> {
-    let doing = "planning the release";
-    let names: Vec<&str> = policy.quasi.iter().map(|quasi| quasi.name.as_str()).collect();
-    let quasi = names.iter().map(|name| column(*name)).collect();
+    apply_by(table, policy, class_of_row(policy, numbers))
+}
+
+/// Returns the expression of the number of a row's class.
+pub(super) fn class_of_row(policy: &Policy, numbers: ClassNumbers) -> Expr {
     let class = ScalarUDF::new_from_impl(ClassNumber {
         numbers: Arc::new(numbers),
         // Volatile: otherwise the filter below would evaluate it a second time.
         signature: Signature::variadic_any(Volatility::Volatile),
     });
+    class.call(policy.quasi.iter().map(|quasi| column(&quasi.name)).collect())
+}
+
+/// Returns the released rows in order, like [`apply`]; `class` numbers their classes.
+///
+/// # Errors
+/// As [`apply`].
+pub(super) fn apply_by(table: DataFrame, policy: &Policy, class: Expr) -> Result<DataFrame> {
+    let doing = "planning the release";
     let as_is: Vec<&str> =
         policy.released().map(|(name, _)| name).filter(|name| policy.quasi_index(name).is_none()).collect();
     let as_is = || as_is.iter().copied();
 
-    let mut columns: Vec<Expr> = vec![class.call(quasi).alias(CLASS)];
+    let mut columns: Vec<Expr> = vec![class.alias(CLASS)];
     columns.extend(as_is().map(|name| column(name).alias(as_is_name(name))));
     let numbered = table.select(columns).context(doing)?;
     let kept = numbered.filter(column(CLASS).is_not_null()).context(doing)?;

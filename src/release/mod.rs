@@ -66,6 +66,7 @@ use crate::input::{PolicySource, Source};
 use crate::model::least_holders;
 use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
+use crate::release::histories::chain::Chain;
 use crate::release::kind::describe::Labels;
 use crate::release::labels_for_all::labels_for_all;
 use crate::release::pipeline::VerifiedRelease;
@@ -74,7 +75,7 @@ use crate::release::publish::make_record::private_record;
 use crate::release::publish::neighbours;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
-use crate::release::stages::{Unpublished, opened, unpublished};
+use crate::release::stages::{Earlier, Unpublished, opened, unpublished};
 use crate::store::fetch;
 use crate::verify::sufficient::Sufficient;
 
@@ -132,7 +133,7 @@ pub async fn release(
     place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
-    release_by(run, &input.into(), policy, None, place, overwrite).await
+    release_by(run, &input.into(), policy, Earlier::Nothing, place, overwrite).await
 }
 
 /// Releases `input` to a place under the policy and by the recoding of an earlier release;
@@ -150,22 +151,64 @@ pub async fn release_again(
     place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
-    let (input, spec) = (input.into(), PolicySpec::parse(&earlier.policy)?);
+    let earlier = Earlier::Recoding(earlier);
+    release_like(run, &input.into(), earlier, released_on, place, overwrite).await
+}
+
+/// Releases `input` to a place so that it is safe together with the releases of the same people before it, which are given in the order
+/// in which they were published. The policy is that of the last one; the key of pseudonyms is that of the first.
+///
+/// # Errors
+/// A policy error if a record or the key is missing, or releases of this kind cannot be followed; an unmet error if people cannot be
+/// found again, or too many of them could not be shown; any other failure. The place then stays as it was.
+pub async fn release_after(
+    run: &Run,
+    input: impl Into<Source>,
+    after: &[Place],
+    accept_new_people: bool,
+    released_on: Option<String>,
+    place: &Place,
+    overwrite: bool,
+) -> Result<Released> {
+    let first = after.first().ok_or_else(|| Error::policy("expected a release").at("--after"))?;
+    let key = place.named_key().or_else(|| first.key());
+    let place = place.clone().with_key(key.clone());
+    let after: Vec<Place> = after.iter().map(|earlier| earlier.clone().with_key(key.clone())).collect();
+    let chain = Chain::open(run, &after, accept_new_people).await?;
+    release_like(run, &input.into(), Earlier::Chain(&chain), released_on, &place, overwrite).await
+}
+
+/// Releases under the policy of an earlier release.
+async fn release_like(
+    run: &Run,
+    input: &Source,
+    earlier: Earlier<'_>,
+    released_on: Option<String>,
+    place: &Place,
+    overwrite: bool,
+) -> Result<Released> {
+    let (record, flag) = match earlier {
+        Earlier::Nothing => return Err(Error::internal("release: nothing earlier")),
+        Earlier::Recoding(record) => (record, "--recoding"),
+        Earlier::Chain(chain) => (chain.last(), "--after"),
+    };
+    let spec = PolicySpec::parse(&record.policy)?;
     if let Some(why) = spec.method.kind().facts().why_no_other_rows {
-        return Err(Error::policy(format!("`{}` {why}", spec.method.name)).at("--recoding"));
+        return Err(Error::policy(format!("`{}` {why}", spec.method.name)).at(flag));
     }
     if spec.population().is_some() {
         return Err(Error::policy(
             "the policy of the earlier release looks at a population, which a private record does not hold, so its recoding cannot \
              be repeated; release with --policy, which searches again",
         )
-        .at("--recoding"));
+        .at(flag));
     }
     // Cells of text are typed anew each time; under levels that changes no label.
-    let has_types = input.has_types() || earlier.assignment.is_some();
-    let columns = earlier.input_columns.iter().map(|column| column.expected(has_types)).collect();
+    let shows_regions = record.assignment.is_some() || matches!(earlier, Earlier::Chain(_));
+    let has_types = input.has_types() || shows_regions;
+    let columns = record.input_columns.iter().map(|column| column.expected(has_types)).collect();
     let spec = spec.released_on(released_on).like_earlier(columns);
-    let files = FilesAndTrees { files: &earlier.hierarchies, trees: earlier.trees()? };
+    let files = FilesAndTrees { files: &record.hierarchies, trees: record.trees()? };
     let merged: BTreeSet<&str> = spec.merged_quasi().map(|(column, _)| column.name()).collect();
     if !files.trees.keys().map(String::as_str).eq(merged) {
         return Err(Error::unmet(
@@ -173,7 +216,7 @@ pub async fn release_again(
         ));
     }
     let policy = PolicySource { spec: &spec, files: &files };
-    release_by(run, &input, &policy, Some(earlier), place, overwrite).await
+    release_by(run, input, &policy, earlier, place, overwrite).await
 }
 
 /// Releases by a search, or by the recoding of an `earlier` release: the stages that the [module](self) lists.
@@ -181,7 +224,7 @@ async fn release_by(
     run: &Run,
     input: &Source,
     policy: &PolicySource<'_>,
-    earlier: Option<&PrivateRecord>,
+    earlier: Earlier<'_>,
     place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
@@ -212,7 +255,10 @@ async fn release_by(
         secret,
         searched,
         utility,
-        earlier.map(|record| record.release.clone()),
+        match earlier {
+            Earlier::Recoding(record) => Some(record.release.clone()),
+            Earlier::Nothing | Earlier::Chain(_) => None,
+        },
         history,
     )?;
     run.stop.check()?;

@@ -8,12 +8,15 @@ use crate::engine::Run;
 use crate::error::{Error, ErrorCode, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Loaded, PolicySource, Source, open, open_typed};
+use crate::method::Outcome;
 use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::doubts;
 use crate::release::earlier_recoding;
+use crate::release::histories::chain::Chain;
+use crate::release::histories::next_release;
 use crate::release::kind::kind_row;
-use crate::release::pipeline::{VerifiedRelease, write_and_verify};
+use crate::release::pipeline::{VerifiedRelease, carry_out, write_and_verify};
 use crate::release::publish::make_record::{Before, public_record, search_record};
 use crate::release::publish::partitioning::Partitioning;
 use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, SearchRecord};
@@ -45,6 +48,17 @@ pub(super) struct Unpublished<S> {
     pub(super) reads_population: bool,
 }
 
+/// What a release takes from releases before it.
+#[derive(Clone, Copy)]
+pub(super) enum Earlier<'a> {
+    /// Nothing.
+    Nothing,
+    /// The recoding of another one, which is not looked at besides.
+    Recoding(&'a PrivateRecord),
+    /// The histories of the same people.
+    Chain(&'a Chain),
+}
+
 /// Opens the input of a run, which may follow an `earlier` release.
 ///
 /// # Errors
@@ -53,7 +67,7 @@ pub(super) async fn opened(
     run: &Run,
     input: &Source,
     policy: &PolicySource<'_>,
-    earlier: Option<&PrivateRecord>,
+    earlier: Earlier<'_>,
 ) -> Result<Loaded> {
     let loaded = open(run, input, policy).await;
     loaded.map_err(|error| of_load(error, earlier))
@@ -68,7 +82,7 @@ pub(super) async fn unpublished<S: Sink>(
     run: &Run,
     input: &Source,
     policy: &PolicySource<'_>,
-    earlier: Option<&PrivateRecord>,
+    earlier: Earlier<'_>,
     loaded: Loaded,
     mut sink: S,
 ) -> Result<Unpublished<S>> {
@@ -92,21 +106,32 @@ pub(super) async fn unpublished<S: Sink>(
         duplicates,
     };
 
-    let (classes, method, outcome) = match earlier {
-        None => {
-            let (classes, method, outcome) = search_apart(run, resolved, classes).await?;
-            (classes, method.to_owned(), outcome)
-        }
-        Some(record) => {
-            let outcome = earlier_recoding::apply_again(run, &loaded, &classes, record)?;
-            (classes, record.search.method.clone(), outcome)
-        }
-    };
-    let searched = search_record(resolved, &method, &outcome);
     let mut warnings = unseen_values(resolved, &classes);
     warnings.extend(resolved.requirements.iter().filter_map(Requirement::why_vacuous));
     let again = open_typed(run, input, policy, Typing::Plain);
-    let mut made = write_and_verify(run, &loaded, classes, outcome, again, &mut sink).await?;
+    let (mut made, searched) = match earlier {
+        Earlier::Nothing => {
+            let (classes, method, outcome) = search_apart(run, resolved, classes).await?;
+            let searched = search_record(resolved, method, &outcome);
+            (write_and_verify(run, &loaded, classes, outcome, again, &mut sink).await?, searched)
+        }
+        Earlier::Recoding(record) => {
+            let outcome = earlier_recoding::apply_again(run, &loaded, &classes, record)?;
+            let searched = search_record(resolved, &record.search.method, &outcome);
+            (write_and_verify(run, &loaded, classes, outcome, again, &mut sink).await?, searched)
+        }
+        Earlier::Chain(chain) => {
+            let (plan, continued) = next_release::plan(run, &loaded, classes, chain).await?;
+            let mut made = carry_out(run, &loaded, plan, again, &mut sink).await?;
+            let history = made.history.take().ok_or_else(|| {
+                Error::policy("the policy has no `[history]`, without which no release follows others")
+                    .at("--after")
+            })?;
+            made.history = Some(chain.continued(run, &loaded, history, continued).await?);
+            let outcome = Outcome { best: Vec::new(), nodes: None, evaluated: 0, proven: false, bound: None };
+            (made, search_record(resolved, &resolved.spec.method.name, &outcome))
+        }
+    };
     warnings.append(&mut made.warnings);
     input.still_the_same(run)?;
     loaded.population.as_ref().map_or(Ok(()), |population| population.still_the_same(run))?;
@@ -139,8 +164,8 @@ pub(super) async fn unpublished<S: Sink>(
 
 /// Returns the error of an input that does not fit the policy. That of an `earlier` release fitted another input, so the
 /// columns have changed.
-fn of_load(error: Error, earlier: Option<&PrivateRecord>) -> Error {
-    if earlier.is_none() {
+fn of_load(error: Error, earlier: Earlier<'_>) -> Error {
+    if matches!(earlier, Earlier::Nothing) {
         return error;
     }
     let has_no_code = error.code() == Error::policy("").code();

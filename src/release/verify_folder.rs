@@ -16,6 +16,7 @@ use crate::release::check_record::{self, refused};
 use crate::release::kind::{Extent, Folder, Judged, Records, kind_row, kind_row_of_record};
 use crate::release::merged_trees;
 use crate::release::publish::local_release::LocalRelease;
+use crate::release::publish::place::Place;
 use crate::release::publish::record::{
     FileRecord, PrivateRecord, PublicRecord, are_same_models, compared_with, parameters_text,
 };
@@ -50,6 +51,7 @@ struct Against<'a> {
     /// The hierarchy files.
     files: &'a dyn Files,
     private: Option<&'a PrivateRecord>,
+    place: Option<&'a Place>,
 }
 
 /// Checks a release: its record, files and rows; with `input` also that the rows are
@@ -90,7 +92,7 @@ async fn check_local(
                 release.private_place()
             ))
         })?;
-        Ok(Against { input, spec, files, private })
+        Ok(Against { input, spec, files, private, place: release.place() })
     };
     let compared = input.map(compared).transpose()?;
     let models = recorded_models(&public)?;
@@ -177,7 +179,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 async fn against(
     run: &Run,
     folder: &Folder<'_>,
-    Against { input, spec, files, private }: Against<'_>,
+    Against { input, spec, files, private, place }: Against<'_>,
 ) -> Result<(Judged, bool)> {
     let &Folder { out, public, models } = folder;
     let loaded = opened_again(run, input, &PolicySource { spec, files }, private).await?;
@@ -194,7 +196,7 @@ async fn against(
         return Err(refused("the files are laid out otherwise than the policy says"));
     }
     let written = read_tables(&loaded.session, out, public)?;
-    let records = Records { public, private, written: &written };
+    let records = Records { public, private, place, written: &written };
     let content = kind_row(policy.kind).read(policy, loaded.schema(), &records).await?;
     if content.tables.len() != public.tables.len() {
         return Err(refused("the tables of the record are not those of the policy"));

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
-use arrow::array::{ArrayRef, AsArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, UInt64Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::{
@@ -13,9 +13,10 @@ use datafusion::logical_expr::{
 };
 use hashbrown::{HashMap, HashSet};
 
-use super::assignment::{Assignment, LinesShow, SUPPRESSED};
+use super::assignment::{Assignment, Lines, LinesShow, SUPPRESSED};
 use super::centroids::check_centroids;
 use super::labels::Labels;
+use super::row_lines::RowName;
 use crate::class::{Budget, Held};
 use crate::engine::into_engine;
 use crate::error::{Error, Result};
@@ -114,10 +115,10 @@ impl Assigner {
             let Some((least, most)) = extremes else { continue };
             let data_type = of_column.hierarchy.input_type();
             // Texts are compared, because NaN is unequal to itself.
-            let is_closed = |(text, region): &(Option<String>, RegionLabel)| {
-                region.clone().without_ends_at(&least, &most).write(data_type) != *text
+            let is_closed = |((text, region), is_earlier): (&(Option<String>, RegionLabel), &bool)| {
+                !is_earlier && region.clone().without_ends_at(&least, &most).write(data_type) != *text
             };
-            if of_column.shown.iter().any(is_closed) {
+            if of_column.shown.iter().zip(&of_column.are_earlier).any(is_closed) {
                 return Err(Error::unmet(
                     "verification refused: an interval ends at the least or the greatest released value of its column",
                 ));
@@ -134,7 +135,9 @@ impl Assigner {
             for (value, _) in &seen.covered[column] {
                 kept.insert(as_is.generalize_value(&self.values[column].value(*value)?)?.text_form());
             }
-            for (_, region) in &of_column.shown {
+            let new =
+                of_column.shown.iter().zip(&of_column.are_earlier).filter(|(_, is_earlier)| !**is_earlier);
+            for ((_, region), _) in new {
                 let RegionLabel::Values { values: Values::Set(values), .. } = region else { continue };
                 if values.iter().any(|value| !kept.contains(&value.text_form())) {
                     return Err(Error::unmet(
@@ -156,7 +159,8 @@ impl Assigner {
         &self.values
     }
 
-    /// Returns the expression for the class number of a row with these value numbers.
+    /// Returns the expression for the class number of a row with these value numbers, behind the parts of its name where lines are
+    /// of rows.
     pub(crate) fn class_of(self: &Arc<Self>, values: Vec<Expr>) -> Expr {
         // Volatile: otherwise each label would assign the row again.
         let signature = Signature::variadic_any(Volatility::Volatile);
@@ -167,21 +171,23 @@ impl Assigner {
         self.seen.read().map_err(|_| panicked())
     }
 
-    fn classes(&self, values: &[ArrayRef]) -> Result<UInt32Array> {
+    fn classes(&self, arguments: &[ArrayRef]) -> Result<UInt32Array> {
+        let (names, values) = arguments.split_at(arguments.len() - self.values.len());
         let numbers: Vec<&[u32]> =
             values.iter().map(|array| &array.as_primitive::<UInt32Type>().values()[..]).collect();
-        self.label_values(&numbers)?;
-        let rows = numbers.first().map_or(0, |numbers| numbers.len());
-        let (mut classes, mut unknown) = (Vec::with_capacity(rows), Vec::new());
+        let lines = match &self.assignment.lines {
+            Lines::OfValues(lines) => self.lines_of_values(lines, &numbers)?,
+            Lines::OfRows(_, lines) => lines_of_rows(lines, names)?,
+        };
+        let (mut classes, mut unknown) = (Vec::with_capacity(lines.len()), Vec::new());
         let are_regions = matches!(self.assignment.lines_show, LinesShow::Regions(_));
         {
             let seen = self.seen()?;
-            let mut key = vec![0u32; numbers.len()];
-            for row in 0..rows {
-                for ((key, labels), numbers) in key.iter_mut().zip(&seen.label_of_value).zip(&numbers) {
-                    *key = labels[numbers[row] as usize].ok_or_else(no_line)?;
-                }
-                let line = *self.assignment.lines.get(&key[..]).ok_or_else(no_line)? as usize;
+            for (row, line) in lines.into_iter().enumerate() {
+                let Some(line) = line.map(|line| line as usize) else {
+                    classes.push(SUPPRESSED);
+                    continue;
+                };
                 self.lines[line].store(true, Ordering::Relaxed);
                 let class = self.assignment.class_of_line[line];
                 classes.push(class);
@@ -201,6 +207,24 @@ impl Assigner {
             false => self.count(&classes, &numbers)?,
         }
         Ok(classes.into())
+    }
+
+    /// Returns the line of each row by its value numbers.
+    fn lines_of_values(
+        &self,
+        lines: &HashMap<Box<[u32]>, u32>,
+        numbers: &[&[u32]],
+    ) -> Result<Vec<Option<u32>>> {
+        self.label_values(numbers)?;
+        let seen = self.seen()?;
+        let mut key = vec![0u32; numbers.len()];
+        let line = |row: usize| {
+            for ((key, labels), numbers) in key.iter_mut().zip(&seen.label_of_value).zip(numbers) {
+                *key = labels[numbers[row] as usize].ok_or_else(no_line)?;
+            }
+            lines.get(&key[..]).copied().map(Some).ok_or_else(no_line)
+        };
+        (0..numbers.first().map_or(0, |numbers| numbers.len())).map(line).collect()
     }
 
     /// Counts the rows of each class with each value.
@@ -272,6 +296,20 @@ impl Assigner {
         }
         seen.account(self.lines.len())
     }
+}
+
+/// Returns the line of each row by its name; `None` for one without a person.
+fn lines_of_rows(lines: &HashMap<RowName, u32>, names: &[ArrayRef]) -> Result<Vec<Option<u32>>> {
+    let names: Option<Vec<&UInt64Array>> = names.iter().map(|part| part.as_primitive_opt()).collect();
+    let Some([a, b, of_row]) = names.as_deref() else { return Err(no_line()) };
+    let line = |row: usize| match a.is_null(row) {
+        true => Ok(None),
+        false => {
+            let line = lines.get(&[a.value(row), b.value(row), of_row.value(row)]);
+            line.copied().map(Some).ok_or_else(no_line)
+        }
+    };
+    (0..a.len()).map(line).collect()
 }
 
 impl Seen {

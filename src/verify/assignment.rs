@@ -33,6 +33,7 @@ use datafusion::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecord
 use hashbrown::HashMap;
 
 use super::labels::Labels;
+use super::row_lines::{RowLines, RowName, RowNames};
 use crate::class::{Budget, Held};
 use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, Result};
@@ -60,11 +61,19 @@ pub struct Assignment {
     pub(super) lines_show: LinesShow,
     /// Whether sets may name values that no released row has: those of an earlier release.
     pub(crate) is_of_earlier: bool,
-    /// The number of each line, by the numbers of its values.
-    pub(super) lines: HashMap<Box<[u32]>, u32>,
+    /// The number of each line.
+    pub(super) lines: Lines,
     /// The class of each line. Classes are numbered by what they show, which is all that makes them one.
     pub(super) class_of_line: Vec<u32>,
     _held: Held,
+}
+
+/// What the lines of an assignment are of.
+pub(super) enum Lines {
+    /// Combinations of values, by the numbers of these.
+    OfValues(HashMap<Box<[u32]>, u32>),
+    /// Rows, by their names.
+    OfRows(RowNames, HashMap<RowName, u32>),
 }
 
 /// One quasi-identifier of an assignment.
@@ -74,6 +83,8 @@ pub(super) struct Column {
     pub(super) values: Texts,
     /// The different texts that are shown, with their regions.
     pub(super) shown: Vec<(Option<String>, RegionLabel)>,
+    /// Whether an earlier release shows each of them, so that its ends and sets stay.
+    pub(super) are_earlier: Vec<bool>,
     /// The index of what each class shows.
     pub(super) shown_by_class: Vec<u32>,
 }
@@ -100,7 +111,49 @@ impl Assignment {
         let read = unless_it_panics(|| Reader::new(hierarchies, lines_show).read(bytes, &mut held));
         let reader = read.unwrap_or_else(|| Err(not_an_assignment()))?;
         let Reader { columns, lines, class_of_line, .. } = reader;
+        let lines = Lines::OfValues(lines);
         Ok(Self { columns, lines_show, is_of_earlier: false, lines, class_of_line, _held: held })
+    }
+
+    /// Returns the assignment of rows to classes that show regions.
+    ///
+    /// # Errors
+    /// An unmet error if a row is there twice, or a text is not canonical; a data error when memory runs out.
+    pub(crate) fn of_rows(
+        lines: &RowLines,
+        hierarchies: Vec<Hierarchy>,
+        ends: Ends,
+        budget: &Arc<dyn Budget>,
+    ) -> Result<Self> {
+        let mut held = Held::new(budget);
+        let of_rows = 2 * lines.rows.len() * (size_of::<RowName>() + 2 * size_of::<u32>());
+        held.at_least(of_rows)?;
+        let lines_show = LinesShow::Regions(ends);
+        let mut reader = Reader::new(hierarchies, lines_show);
+        let mut number_of = Vec::with_capacity(lines.classes.len());
+        for (texts, is_earlier) in lines.classes.iter().zip(&lines.are_earlier) {
+            if texts.len() != reader.columns.len() {
+                return Err(not_an_assignment());
+            }
+            number_of.push(reader.class(texts.iter().map(Option::as_deref), *is_earlier)?);
+        }
+        let (mut line_of_row, mut class_of_line) = (HashMap::new(), Vec::with_capacity(lines.rows.len()));
+        for ((row, class), number) in lines.rows.iter().zip(0u32..) {
+            if line_of_row.insert(*row, number).is_some() {
+                return Err(Error::unmet("verification refused: the private record assigns a row twice"));
+            }
+            let class =
+                class.map(|class| number_of.get(class as usize).copied().ok_or_else(not_an_assignment));
+            class_of_line.push(class.unwrap_or(Ok(SUPPRESSED))?);
+        }
+        held.at_least(of_rows + reader.bytes())?;
+        let (columns, lines) = (reader.columns, Lines::OfRows(lines.names.clone(), line_of_row));
+        Ok(Self { columns, lines_show, is_of_earlier: false, lines, class_of_line, _held: held })
+    }
+
+    /// Returns how rows are named, where the lines are of rows.
+    pub(crate) fn row_names(&self) -> Option<&RowNames> {
+        if let Lines::OfRows(names, _) = &self.lines { Some(names) } else { None }
     }
 
     /// Returns the number of classes.
@@ -120,7 +173,8 @@ impl Assignment {
     pub(crate) fn class_of<'a>(&self, values: impl Iterator<Item = Option<&'a str>>) -> Option<Option<u32>> {
         let numbers = self.columns.iter().zip(values).map(|(column, value)| column.values.find(value));
         let key: Vec<u32> = numbers.collect::<Option<_>>()?;
-        let line = *self.lines.get(&key[..])?;
+        let Lines::OfValues(lines) = &self.lines else { return None };
+        let line = *lines.get(&key[..])?;
         Some(Some(self.class_of_line[line as usize]).filter(|class| *class != SUPPRESSED))
     }
 
@@ -129,9 +183,11 @@ impl Assignment {
         self.columns[column].values.find(label)
     }
 
-    /// Returns the lines of kept rows: the numbers of their level-0 labels, and their class.
+    /// Returns the lines of kept rows: the numbers of their level-0 labels, and their class. Lines of rows have none.
     pub(crate) fn kept_lines(&self) -> impl Iterator<Item = (&[u32], u32)> {
-        let lines = self.lines.iter().map(|(labels, line)| (&**labels, self.class_of_line[*line as usize]));
+        let lines = if let Lines::OfValues(lines) = &self.lines { Some(lines) } else { None };
+        let lines =
+            lines.into_iter().flatten().map(|(labels, line)| (&**labels, self.class_of_line[*line as usize]));
         lines.filter(|(_, class)| *class != SUPPRESSED)
     }
 
@@ -168,6 +224,7 @@ impl Reader {
             hierarchy,
             values: Texts::default(),
             shown: Vec::new(),
+            are_earlier: Vec::new(),
             shown_by_class: Vec::new(),
         };
         let columns = hierarchies.into_iter().map(column).collect();
@@ -234,13 +291,22 @@ impl Reader {
                 Err(not_an_assignment())
             };
         }
-        let mut class = Vec::with_capacity(shown.len());
-        for ((column, texts), array) in self.columns.iter_mut().zip(&mut self.shown).zip(shown) {
-            let number = texts.number(text(array, row))?;
+        let class = self.class(shown.iter().map(|array| text(array, row)), false)?;
+        self.class_of_line.push(class);
+        Ok(())
+    }
+
+    /// Returns the number of a class by what it shows; a new one is the next.
+    fn class<'t>(&mut self, shown: impl Iterator<Item = Option<&'t str>>, is_earlier: bool) -> Result<u32> {
+        let mut class = Vec::with_capacity(self.columns.len());
+        for ((column, texts), text) in self.columns.iter_mut().zip(&mut self.shown).zip(shown) {
+            let number = texts.number(text)?;
             if number as usize == column.shown.len() {
-                let region = column.region(text(array, row), self.lines_show)?;
-                column.shown.push((text(array, row).map(str::to_owned), region));
+                let region = column.region(text, self.lines_show)?;
+                column.shown.push((text.map(str::to_owned), region));
+                column.are_earlier.push(false);
             }
+            column.are_earlier[number as usize] |= is_earlier;
             class.push(number);
         }
         let next = u32::try_from(self.classes.len()).ok().filter(|class| *class < SUPPRESSED);
@@ -253,8 +319,7 @@ impl Reader {
                 .for_each(|(column, shown)| column.shown_by_class.push(*shown));
             self.classes.insert(class.into(), next);
         }
-        self.class_of_line.push(known.unwrap_or(next));
-        Ok(())
+        Ok(known.unwrap_or(next))
     }
 
     fn bytes(&self) -> usize {

@@ -17,6 +17,7 @@ use super::assignment::SUPPRESSED;
 use super::each_class::seen;
 use super::labels::Labels;
 use super::per_class::{by_class, individual, individual_columns, no_individual};
+use super::row_lines::RowNames;
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, of_values, random_keys, row_hash};
 use crate::engine::{Context, column};
@@ -101,9 +102,15 @@ pub(crate) fn numbered_input(
         });
     }
     columns.extend(others.iter().cloned());
+    let names = assigner.assignment().row_names().map(RowNames::expressions).transpose()?;
+    let names = names.into_iter().flatten().zip(NAME_OF_ROW).map(|(part, name)| part.alias(name));
+    let names: Vec<Expr> = names.collect();
+    let of_names = NAME_OF_ROW.into_iter().take(names.len()).map(column);
+    columns.extend(names.iter().cloned());
     let rows = input.select(columns).context(doing)?;
 
-    let class = assigner.class_of(expected.quasi().map(|index| column(value_name(index))).collect());
+    let value_numbers = expected.quasi().map(|index| column(value_name(index)));
+    let class = assigner.class_of(of_names.chain(value_numbers).collect());
     let mut columns = vec![class.alias(ASSIGNED)];
     columns.extend(as_is().chain(others_by_name()));
     let rows = rows.select(columns).context(doing)?;
@@ -124,6 +131,9 @@ pub(crate) fn numbered_input(
 }
 
 const ASSIGNED: &str = "kanon_assigned";
+
+/// What names a row, where lines are of rows.
+const NAME_OF_ROW: [&str; 3] = ["kanon_name_a", "kanon_name_b", "kanon_name_row"];
 
 fn with_numbers(
     table: DataFrame,

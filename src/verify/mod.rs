@@ -47,6 +47,7 @@ pub mod noise;
 mod over_subset;
 pub(crate) mod per_class;
 mod population;
+pub(crate) mod row_lines;
 pub mod sufficient;
 
 use std::sync::Arc;

@@ -73,6 +73,7 @@ mod recoding_again;
 mod recorded;
 mod reference;
 mod regions;
+mod release_after;
 mod releases;
 mod repeated;
 mod roles;

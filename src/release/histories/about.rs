@@ -14,6 +14,7 @@ use crate::role::Role;
 use crate::verify::histories::{Matching, times_in};
 
 /// What is known of a release.
+#[derive(Default)]
 pub(super) struct About {
     /// The release, as errors name it.
     pub(super) shown: String,

@@ -1,8 +1,11 @@
 //! Releases of the same people, judged together with their inputs; `verify/histories` has the rule.
 
 mod about;
+pub(in crate::release) mod chain;
+pub(in crate::release) mod next_release;
 mod opened;
 mod recorded;
+mod row_numbers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,12 +22,12 @@ use crate::plural::plural;
 use crate::progress::Phase;
 use crate::release::histories::about::{About, differing, matching, renamed_sensitive};
 use crate::release::histories::opened::Opened;
-pub(in crate::release) use crate::release::histories::recorded::recorded;
+pub(in crate::release) use crate::release::histories::recorded::{recorded, recorded_lines};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{HistoryColumn, HistoryRecord};
 use crate::role::Role;
 use crate::verify::histories::{
-    self, FailedModel, Histories, MOST_RELEASES, Matching, PeopleFound, ShownRows, View,
+    self, Counts, FailedModel, Histories, MOST_RELEASES, Matching, PeopleFound, ShownRows, View,
 };
 
 /// A release to compare.
@@ -97,7 +100,7 @@ pub async fn judge_together(
     run.progress.begin(Phase::Verify, 0);
     let mut opened = Vec::with_capacity(releases.len());
     for release in releases {
-        let Some(release) = Opened::open(run, release).await? else { return Ok(None) };
+        let Some((release, _)) = Opened::open(run, release).await? else { return Ok(None) };
         opened.push(release);
     }
     let matching = matching_of(&opened, same)?;
@@ -112,6 +115,7 @@ pub async fn judge_together(
         let rows = release.shown_rows(&session, expected.as_ref(), elsewhere, &matching, &views, run);
         shown.push(rows.await?);
     }
+    let shown: Vec<&ShownRows<'_>> = shown.iter().collect();
     let mut judged = JudgedTogether {
         roles: differing(opened.iter().map(|release| &release.about)),
         verdicts: Vec::new(),
@@ -190,7 +194,7 @@ fn known_elsewhere(releases: &[Opened], release: &Opened) -> Vec<String> {
 /// Returns sentences about people whom one name does not name in all inputs, as far as the rows show it.
 async fn people_are_unclear(
     abouts: &[&About],
-    shown: &[ShownRows<'_>],
+    shown: &[&ShownRows<'_>],
     matching: &Matching,
     run: &Run,
 ) -> Result<Vec<String>> {
@@ -227,7 +231,7 @@ async fn people_are_unclear(
 /// Returns the place of the first release that is not safe with those before it, where all together are not.
 async fn first_unsafe(
     session: &SessionContext,
-    shown: &[ShownRows<'_>],
+    shown: &[&ShownRows<'_>],
     matching: &Matching,
     view: usize,
     run: &Run,
@@ -289,7 +293,7 @@ impl JudgedTogether {
 
     /// Looks for inputs in which too few people come back to believe that their names lasted.
     fn check_returning(&mut self, releases: &[Compared]) {
-        let Some(Histories { returning, .. }) = self.over_all() else { return };
+        let Some(Histories { counts: Counts { returning, .. }, .. }) = self.over_all() else { return };
         let few = returning.iter().zip(&releases[1..]).filter(|(returning, _)| returning.are_few());
         let few = few.map(|(returning, release)| {
             format!(
@@ -307,8 +311,8 @@ impl JudgedTogether {
 
     /// Looks for rows that cannot be told apart.
     fn check_matching(&mut self, is_row_named: bool) {
-        let Some(Histories { repeated, ambiguous, unmatched, .. }) = self.over_all() else { return };
-        let (repeated, ambiguous, unmatched) = (*repeated, *ambiguous, *unmatched);
+        let Some(Histories { counts, .. }) = self.over_all() else { return };
+        let &Counts { repeated, ambiguous, unmatched, .. } = counts;
         let by = self.row.join(", ");
         if is_row_named && repeated > 0 {
             self.cannot_tell.push(format!(

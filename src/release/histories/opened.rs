@@ -30,6 +30,8 @@ use crate::verify::histories::{Matching, Member, RecordedRows, ShownRows, View, 
 /// A release that is judged with others.
 pub(super) struct Opened {
     pub(super) about: About,
+    /// The digest of its public record.
+    pub(super) digest: String,
     _local: LocalRelease,
     rows: Rows,
 }
@@ -58,7 +60,7 @@ impl Opened {
     /// # Errors
     /// A policy error if its private record or the key is missing, an unmet error for a release that is not what its records say, or
     /// whose input is another one; a data error when something cannot be read.
-    pub(super) async fn open(run: &Run, release: &Compared) -> Result<Option<Self>> {
+    pub(super) async fn open(run: &Run, release: &Compared) -> Result<Option<(Self, PrivateRecord)>> {
         let shown = release.place.out().to_string();
         let local = LocalRelease::read(&release.place, Needed::All, &run.stop)?;
         let public = checked_record(local.out()).map_err(|error| local.named(error).at(&shown))?;
@@ -72,24 +74,25 @@ impl Opened {
                 return Ok(None);
             }
             let private = local.private_record(&public)?.ok_or_else(missing)?;
-            let opened = Self::recorded(release, local, &public, private);
-            return opened.map(Some).map_err(|error| error.at(shown));
+            let opened = Self::recorded(release, local, &public, &private);
+            return opened.map(|opened| Some((opened, private))).map_err(|error| error.at(shown));
         };
         let private = local.private_record(&public)?.ok_or_else(missing)?;
         if !has_bytes_of(input, &private, run)? {
             let why = format!("`{}` is not the input that it was made of, byte for byte", input.name());
             return Err(Error::unmet(why).at(&shown));
         }
-        Self::of_input(run, input, local, &public, &private).await.map(Some).map_err(|error| error.at(shown))
+        let opened = Self::of_input(run, input, local, &public, &private, release).await;
+        opened.map(|opened| Some((opened, private))).map_err(|error| error.at(shown))
     }
 
     fn recorded(
         release: &Compared,
         local: LocalRelease,
         public: &PublicRecord,
-        private: PrivateRecord,
+        private: &PrivateRecord,
     ) -> Result<Self> {
-        let history = private.history.ok_or_else(refused)?;
+        let history = private.history.clone().ok_or_else(refused)?;
         if public.history.as_ref().is_none_or(|named| history.digest().ok().as_ref() != Some(&named.digest)) {
             return Err(refused());
         }
@@ -99,6 +102,7 @@ impl Opened {
         }
         Ok(Self {
             about: About::of_record(local.shown(), public, &history),
+            digest: public.digest.clone(),
             _local: local,
             rows: Rows::Recorded(Box::new(Recorded { history, requirements: recorded_models(public)?, key })),
         })
@@ -110,16 +114,19 @@ impl Opened {
         local: LocalRelease,
         public: &PublicRecord,
         private: &PrivateRecord,
+        release: &Compared,
     ) -> Result<Self> {
         let spec = PolicySpec::parse(&private.policy)?;
         let policy = PolicySource { spec: &spec, files: &private.hierarchies };
         let loaded = opened_again(run, input, &policy, Some(private)).await?;
         let tables = read_tables(&loaded.session, local.out(), public)?;
-        let records = Records { public, private: Some(private), written: &tables };
+        let records =
+            Records { public, private: Some(private), place: Some(&release.place), written: &tables };
         let content = kind_row(loaded.policy.kind).read(&loaded.policy, loaded.schema(), &records).await?;
         let written = tables.into_iter().next().ok_or_else(|| Error::internal("histories: no table"))?;
         Ok(Self {
             about: About::of_input(local.shown(), &loaded, &run.stop).await?,
+            digest: public.digest.clone(),
             _local: local,
             rows: Rows::OfInput(Box::new(OfInput { loaded, content, written })),
         })
@@ -171,14 +178,14 @@ impl Opened {
                 let member = Member {
                     session: &loaded.session,
                     input: loaded.table.clone(),
-                    output: as_texts(written.clone(), &loaded.policy.written_columns())?,
+                    output: Some(as_texts(written.clone(), &loaded.policy.written_columns())?),
                     expected,
                     known_elsewhere,
                 };
                 ShownRows::read(&member, matching, views, &run.stop).await
             }
             (Rows::Recorded(recorded), _) => {
-                let rows = recorded.rows(matching)?;
+                let rows = recorded_rows(&recorded.history, &recorded.requirements, matching)?;
                 let rows = ShownRows::recorded(session, rows, views, &run.stop).await;
                 rows.map_err(|error| error.at(&self.about.shown))
             }
@@ -204,27 +211,31 @@ pub(super) fn expected<'a>(
     })
 }
 
-impl Recorded {
-    fn rows(&self, matching: &Matching) -> Result<RecordedRows<'_>> {
-        let history = &self.history;
-        let place = |date: &String| matching.dates.iter().position(|known| known == date);
-        let models = history.models.iter().map(|model| {
-            let lasting =
-                model.lasting.map(|at| history.lasting.get(at).map(String::as_str).ok_or_else(refused));
-            Ok((model.model, model.counted, lasting.transpose()?))
-        });
-        Ok(RecordedRows {
-            lines: STANDARD.decode(&history.rows).map_err(|_| refused())?.into(),
-            quasi: history.quasi.clone(),
-            requirements: &self.requirements,
-            models: models.collect::<Result<_>>()?,
-            lasting: history.lasting.clone(),
-            dates: history.dates.iter().filter_map(|date| place(&date.name)).collect(),
-            compared: usize::from(!history.compared.is_empty()),
-            without_person: WithoutPerson {
-                rows: history.rows_without_person,
-                shown: history.shown_without_person,
-            },
-        })
-    }
+/// Returns the rows of a release as its private record holds them.
+///
+/// # Errors
+/// An unmet error if the record is damaged.
+pub(super) fn recorded_rows<'a>(
+    history: &'a HistoryRecord,
+    requirements: &'a [Requirement],
+    matching: &Matching,
+) -> Result<RecordedRows<'a>> {
+    let place = |date: &String| matching.dates.iter().position(|known| known == date);
+    let models = history.models.iter().map(|model| {
+        let lasting = model.lasting.map(|at| history.lasting.get(at).map(String::as_str).ok_or_else(refused));
+        Ok((model.model, model.counted, lasting.transpose()?))
+    });
+    Ok(RecordedRows {
+        lines: STANDARD.decode(&history.rows).map_err(|_| refused())?.into(),
+        quasi: history.quasi.clone(),
+        requirements,
+        models: models.collect::<Result<_>>()?,
+        lasting: history.lasting.clone(),
+        dates: history.dates.iter().filter_map(|date| place(&date.name)).collect(),
+        compared: usize::from(!history.compared.is_empty()),
+        without_person: WithoutPerson {
+            rows: history.rows_without_person,
+            shown: history.shown_without_person,
+        },
+    })
 }

@@ -15,9 +15,12 @@ use crate::release::histories::about::{About, matching};
 use crate::release::histories::opened::expected;
 use crate::release::histories::{SamePeople, views};
 use crate::release::kind::Content;
+use crate::release::publish::key_file::KeyFile;
+use crate::release::publish::place::Place;
 use crate::release::publish::record::{HistoryColumn, HistoryModel, HistoryRecord};
 use crate::release::written_columns::as_texts;
-use crate::verify::histories::{Member, ShownRows};
+use crate::verify::histories::{Member, ShownRows, row_lines};
+use crate::verify::row_lines::{RowLines, RowNames};
 
 /// Returns the rows of a release that was verified by pseudonyms under a key, if its policy has `[history]`.
 ///
@@ -49,7 +52,7 @@ pub(in crate::release) async fn recorded(
     let member = Member {
         session: &again.session,
         input: again.table.clone(),
-        output: as_texts(written, &again.policy.written_columns())?,
+        output: Some(as_texts(written, &again.policy.written_columns())?),
         expected: &expected,
         known_elsewhere: Vec::new(),
     };
@@ -81,9 +84,24 @@ pub(in crate::release) async fn recorded(
         lasting: rows.lasting().to_vec(),
         rows_without_person: rows.without_person.rows,
         shown_without_person: rows.without_person.shown,
+        after: Vec::new(),
+        new_classes: Vec::new(),
         rows: STANDARD.encode(lines),
     };
     record.sealed(key).map(Some)
+}
+
+/// Returns which class shows each row of a release that follows others.
+///
+/// # Errors
+/// A policy error if the key is missing, an unmet error if the record is damaged.
+pub(in crate::release) fn recorded_lines(history: &HistoryRecord, place: Option<&Place>) -> Result<RowLines> {
+    let place = place.ok_or_else(|| Error::internal("histories: a release without a place"))?;
+    let key = KeyFile::of_release(place, &history.key)?;
+    let row = history.row.iter().map(|column| column.name.clone());
+    let names = RowNames { person: history.person.name.clone(), row: row.collect(), key };
+    let lines = STANDARD.decode(&history.rows).map_err(|_| refused())?;
+    row_lines(lines.into(), history.quasi.len(), names, &history.new_classes)
 }
 
 /// Returns the error of a private record that cannot be believed.

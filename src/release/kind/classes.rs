@@ -8,6 +8,7 @@ use arrow::datatypes::{Schema, SchemaRef, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bytes::Bytes;
+use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
 
 use crate::class::{Budget, ClassTable, EvaluatedClasses, Held};
@@ -27,6 +28,7 @@ use crate::release::written_columns::as_texts;
 use crate::verify::as_is::{self, Finer, ReleasedRows, UniqueTogether};
 use crate::verify::assignment::{Assignment, LinesShow};
 use crate::verify::expected::Expected;
+use crate::verify::row_lines::RowLines;
 use crate::verify::sufficient::Sufficient;
 use crate::verify::verify;
 
@@ -81,7 +83,7 @@ pub(super) fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -
 ///
 /// # Errors
 /// An internal error if labels cannot be ordered.
-pub(super) fn order_of_labels(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
+pub(in crate::release) fn order_of_labels(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
     if classes == 0 {
         return Ok(UInt32Array::from(Vec::<u32>::new()));
     }
@@ -163,10 +165,27 @@ pub(super) fn planned_rows(
     let mut held = Held::new(budget);
     held.at_least(kept.bytes())?;
     let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), budget)?;
-    held.exactly(kept.bytes())?;
-    drop(classes);
+    drop((classes, held));
+    planned_rows_by(run, loaded, apply::class_of_row(policy, numbers), kept, schema, budget)
+}
+
+/// Returns the same rows, whose classes this expression numbers.
+///
+/// # Errors
+/// As [`planned_rows`].
+pub(in crate::release) fn planned_rows_by(
+    run: &Run,
+    loaded: &Loaded,
+    class: Expr,
+    kept: KeptClasses,
+    schema: &SchemaRef,
+    budget: &Arc<dyn Budget>,
+) -> Result<TableRows> {
+    let policy = &loaded.policy;
+    let mut held = Held::new(budget);
+    held.at_least(kept.bytes())?;
     run.progress.begin(Phase::Write, kept.total_rows());
-    let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
+    let plan = apply::apply_by(loaded.table.clone(), policy, class)?;
     let folders = apply::folder_columns(policy);
     let label = labelled(policy, schema, &kept)?;
     Ok(Box::pin(async move {
@@ -221,7 +240,7 @@ pub fn labelled(
 ///
 /// # Errors
 /// An internal error for a label that cannot be written so.
-pub(super) fn written(policy: &Policy, labels: &[ArrayRef]) -> Result<Vec<Vec<ArrayRef>>> {
+pub(in crate::release) fn written(policy: &Policy, labels: &[ArrayRef]) -> Result<Vec<Vec<ArrayRef>>> {
     let columns =
         policy.quasi.iter().zip(labels).map(|(quasi, labels)| match quasi.written_columns(policy) {
             Some(columns) => columns.arrays(labels),
@@ -240,12 +259,16 @@ pub(super) struct ClassesJudge {
     pub(super) finer: Vec<Finer>,
 }
 
-/// What each combination of values shows.
-pub(super) struct AssignedLines {
-    /// The lines as the private record keeps them.
-    pub(super) lines: Bytes,
-    /// Whether classes show what those of an earlier release did, whose values need not be in this one.
-    pub(super) is_of_earlier: bool,
+/// Which class shows each row.
+pub(super) enum AssignedLines {
+    /// That of its combination of values, by lines as the private record keeps them.
+    OfValues {
+        lines: Bytes,
+        /// Whether classes show what those of an earlier release did, whose values need not be in this one.
+        is_of_earlier: bool,
+    },
+    /// Its own, in a release that follows others.
+    OfRows(Arc<RowLines>),
 }
 
 impl ClassesJudge {
@@ -254,11 +277,16 @@ impl ClassesJudge {
     fn expected<'a>(&self, policy: &'a Policy, budget: &Arc<dyn Budget>) -> Result<Expected<'a>> {
         let assignment = self.assignment.as_ref().map(|assigned| {
             let hierarchies = policy.released_quasi().map(|index| policy.quasi[index].hierarchy.clone());
-            let lines_show =
-                policy.centroid.map_or(LinesShow::Regions(policy.spec.output.ends()), LinesShow::Centroids);
-            let lines = assigned.lines.clone();
-            let mut assignment = Assignment::read(lines, hierarchies.collect(), lines_show, budget)?;
-            assignment.is_of_earlier = assigned.is_of_earlier;
+            let (hierarchies, ends) = (hierarchies.collect(), policy.spec.output.ends());
+            let assignment = match assigned {
+                AssignedLines::OfValues { lines, is_of_earlier } => {
+                    let lines_show = policy.centroid.map_or(LinesShow::Regions(ends), LinesShow::Centroids);
+                    let mut assignment = Assignment::read(lines.clone(), hierarchies, lines_show, budget)?;
+                    assignment.is_of_earlier = *is_of_earlier;
+                    assignment
+                }
+                AssignedLines::OfRows(lines) => Assignment::of_rows(lines, hierarchies, ends, budget)?,
+            };
             Ok(Arc::new(assignment))
         });
         Ok(Expected { assignment: assignment.transpose()?, ..expected(policy, &self.generalizers)? })

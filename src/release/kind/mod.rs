@@ -13,7 +13,7 @@ pub mod measure;
 mod noise;
 pub mod ordered_rows;
 mod recorded_table;
-mod regions;
+pub(super) mod regions;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +38,7 @@ use crate::release::check_record::refused;
 use crate::release::earlier_recoding::no_recoding;
 use crate::release::kind::describe::Describe;
 use crate::release::kind::measure::{Measured, Searched};
+use crate::release::publish::place::Place;
 use crate::release::publish::record::{
     ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RecodingRecord, TableRecord, models_text,
 };
@@ -167,6 +168,8 @@ pub(super) struct PlanInput<'a> {
 pub(super) struct Records<'a> {
     pub(super) public: &'a PublicRecord,
     pub(super) private: Option<&'a PrivateRecord>,
+    /// Where the release is, with the key of its pseudonyms.
+    pub(super) place: Option<&'a Place>,
     pub(super) written: &'a [DataFrame],
 }
 

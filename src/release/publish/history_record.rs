@@ -12,6 +12,10 @@ use crate::release::publish::digest;
 pub struct PublicHistory {
     /// The SHA-256 of `history` in the private record.
     pub digest: String,
+    /// The digests of the public records of the releases that this one follows: the rows of every history, over all of them, belong to
+    /// enough people, and all models of this one hold for them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub after: Vec<String>,
     /// The policy's reason why attackers do not know whose rows change between releases, if it gives one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changes_unknown: Option<String>,
@@ -52,6 +56,12 @@ pub struct HistoryRecord {
     pub rows_without_person: u64,
     /// The number of those that the release shows.
     pub shown_without_person: u64,
+    /// The digests of the public records of the releases that this one follows.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub after: Vec<String>,
+    /// What its classes show that none of these has, in the order of the quasi-identifiers.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub new_classes: Vec<Vec<Option<String>>>,
     /// A Parquet file in base64: a line for each row that has a person, with the labels that show it.
     pub rows: String,
 }
@@ -136,6 +146,8 @@ mod tests {
             lasting: Vec::new(),
             rows_without_person: 0,
             shown_without_person: 0,
+            after: Vec::new(),
+            new_classes: Vec::new(),
             rows: String::new(),
         };
         assert!(!record.is_sealed_with(&key).unwrap());

@@ -115,6 +115,11 @@ impl LocalRelease {
         if self.copy.is_some() { None } else { staging::unfinished(&self.out) }
     }
 
+    /// Returns where it and its private record are, if that is known.
+    pub(in crate::release) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+
     /// Returns where the private record was looked for.
     pub(in crate::release) fn private_place(&self) -> String {
         let private = self.place.as_ref().and_then(Place::private);

@@ -92,8 +92,10 @@ pub(in crate::release) fn public_record(
     history: Option<&HistoryRecord>,
 ) -> Result<PublicRecord> {
     let why_unknown = || policy.spec.history().and_then(|history| history.changes_unknown.clone());
-    let history = history
-        .map(|history| Ok(PublicHistory { digest: history.digest()?, changes_unknown: why_unknown() }));
+    let history = history.map(|history| {
+        let after = history.after.clone();
+        Ok(PublicHistory { digest: history.digest()?, after, changes_unknown: why_unknown() })
+    });
     let verified = &judged.verified;
     let models = policy.requirements.iter().zip(verified.recorded());
     PublicRecord {

@@ -116,6 +116,11 @@ impl Place {
         Self { key, ..self }
     }
 
+    /// Returns the file of the key of pseudonyms that was named.
+    pub(in crate::release) fn named_key(&self) -> Option<PathBuf> {
+        self.key.clone()
+    }
+
     /// Returns the file of the key of pseudonyms; `None` if the private record is in a store, and no file was named.
     pub(in crate::release) fn key(&self) -> Option<PathBuf> {
         let beside = || {

@@ -73,7 +73,7 @@ impl Dates {
     ///
     /// # Errors
     /// A data error when reading fails.
-    pub(super) async fn read(releases: &[ShownRows<'_>], stop: &CancelToken) -> Result<Self> {
+    pub(super) async fn read(releases: &[&ShownRows<'_>], stop: &CancelToken) -> Result<Self> {
         let mut ranges = Vec::with_capacity(releases.len());
         for release in releases {
             let mut of_input = Vec::new();

@@ -169,16 +169,16 @@ fn brute_force(
     let mut rows: Vec<Vec<Option<Row>>> = Vec::new();
     for of_row in copies.values() {
         for (release, same) in releases.iter().zip(of_row) {
-            found.repeated += (same.len() as u64).saturating_sub(1);
+            found.counts.repeated += (same.len() as u64).saturating_sub(1);
             let state = |row: &Row| release.shown.contains(&row[2]).then_some(row[2]);
-            found.ambiguous += same.iter().filter(|row| state(row) != state(&same[0])).count() as u64;
+            found.counts.ambiguous += same.iter().filter(|row| state(row) != state(&same[0])).count() as u64;
         }
         for number in 0..of_row.iter().map(Vec::len).max().unwrap() {
             rows.push(of_row.iter().map(|same| same.get(number).copied()).collect());
         }
     }
     if !by_visit {
-        (rows, found.unmatched) = joined(releases, tells, rows);
+        (rows, found.counts.unmatched) = joined(releases, tells, rows);
     }
     let mut histories: BTreeMap<Vec<String>, Judged> = BTreeMap::new();
     let mut everybody = BTreeSet::new();
@@ -269,11 +269,15 @@ fn brute_force(
         let here = people(&releases[place]);
         let before: BTreeSet<&str> = releases[..place].iter().flat_map(people).collect();
         let both = here.intersection(&before).count() as u64;
-        found.returning.push(ReturningPeople { before: before.len() as u64, here: here.len() as u64, both });
+        found.counts.returning.push(ReturningPeople {
+            before: before.len() as u64,
+            here: here.len() as u64,
+            both,
+        });
     }
-    found.people = everybody.len() as u64;
+    found.counts.people = everybody.len() as u64;
     found.people_found = people_found.len() as u64;
-    let is_clear = found.ambiguous == 0;
+    let is_clear = found.counts.ambiguous == 0;
     (found, is_clear)
 }
 
@@ -326,7 +330,7 @@ async fn judged(releases: &[Release], by_visit: bool, tells: bool, changes: bool
         let member = Member {
             session: &session,
             input: table(&release.rows, &NAMES),
-            output: table(&rows, &["zip", "disease"]),
+            output: Some(table(&rows, &["zip", "disease"])),
             expected: &expected,
             known_elsewhere: Vec::new(),
         };
@@ -335,6 +339,7 @@ async fn judged(releases: &[Release], by_visit: bool, tells: bool, changes: bool
         assert_eq!(shown.last().unwrap().without_person.rows, without);
     }
     let mut people_found = PeopleFound::default();
+    let shown: Vec<&ShownRows<'_>> = shown.iter().collect();
     let found = judge(&session, &shown, &matching, 0, &mut people_found, &stop).await.unwrap();
     assert_eq!(people_found.count(), found.people_found);
     found
@@ -354,8 +359,8 @@ async fn histories_are_those_of_the_rule() {
             *if found.are_safe() { &mut safe } else { &mut unsafe_ones } += 1;
         } else {
             assert_eq!(
-                (found.repeated, found.ambiguous),
-                (expected.repeated, expected.ambiguous),
+                (found.counts.repeated, found.counts.ambiguous),
+                (expected.counts.repeated, expected.counts.ambiguous),
                 "{number}"
             );
         }
@@ -377,7 +382,7 @@ async fn what_two_classes_do_not_share_is_judged() {
         release(&[("A", "flu"), ("B", "gout"), ("D", "asthma"), ("F", "asthma")]),
     ];
     let found = judged(&releases, true, false, false, true).await;
-    assert_eq!((found.people, found.people_found), (6, 6));
+    assert_eq!((found.counts.people, found.people_found), (6, 6));
     assert_eq!(found.patterns[&1].fewest, 2);
     assert!(found.models.contains_key(&FailedModel { release: 0, model: 1, on_lasting: false }));
 }

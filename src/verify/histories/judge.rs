@@ -10,7 +10,7 @@ use futures::StreamExt;
 
 use super::DOING;
 use super::shown_rows::{ShownRows, lost, numbers};
-use super::trace::{ReturningPeople, TRACED, Traced};
+use super::trace::{Counts, TRACED, Traced};
 use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::Result;
@@ -20,22 +20,14 @@ use crate::progress::CancelToken;
 /// The histories of all rows, and those that are not safe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Histories {
-    /// The people of whom any release shows a row.
-    pub(crate) people: u64,
+    /// What was counted of the rows.
+    pub(crate) counts: Counts,
     /// The people with a row in a history that is not safe.
     pub(crate) people_found: u64,
     /// The histories by the releases that show them.
     pub(crate) patterns: BTreeMap<u64, Pattern>,
     /// The models of values that fail in any history.
     pub(crate) models: BTreeMap<FailedModel, u64>,
-    /// The rows that repeat another row of their input in all columns that rows are matched by.
-    pub(crate) repeated: u64,
-    /// The repeated rows that are not in the class of the row they repeat.
-    pub(crate) ambiguous: u64,
-    /// The people with a row that is gone and one that is new, which may be one that changed.
-    pub(crate) unmatched: u64,
-    /// Who comes back in each input but the first.
-    pub(crate) returning: Vec<ReturningPeople>,
 }
 
 /// The people with a row in a history that is not safe, as hashes.
@@ -48,6 +40,10 @@ pub(crate) struct PeopleFound {
 impl PeopleFound {
     pub(crate) fn count(&self) -> u64 {
         self.people.len() as u64
+    }
+
+    pub(crate) fn contains(&self, person: [u64; 2]) -> bool {
+        self.people.contains(&person)
     }
 }
 
@@ -90,17 +86,17 @@ impl Histories {
 /// A data error when reading fails or memory runs out, an interruption.
 pub(super) async fn judge(
     session: &SessionContext,
-    releases: &[ShownRows<'_>],
+    releases: &[&ShownRows<'_>],
     view: usize,
     traced: Traced,
     people_found: &mut PeopleFound,
     stop: &CancelToken,
 ) -> Result<Histories> {
-    let Traced { table, people, repeated, ambiguous, unmatched, returning } = traced;
+    let Traced { table, counts } = traced;
     let order = [TRACED[0], TRACED[1], TRACED[2], TRACED[3], TRACED[4]];
     let rows = table.sort(order.map(|name| column(name).sort(true, true)).to_vec()).context(DOING)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
-    let found = Histories { people, repeated, ambiguous, unmatched, returning, ..Histories::default() };
+    let found = Histories { counts, ..Histories::default() };
     let mut judge = Judge::new(releases, view, found, &budget);
     let mut stream = rows.execute_stream().await.context(DOING)?;
     while let Some(batch) = stream.next().await {
@@ -130,7 +126,7 @@ pub(super) async fn judge(
 
 /// Reads rows in the order of histories, releases and people.
 struct Judge<'a> {
-    releases: &'a [ShownRows<'a>],
+    releases: &'a [&'a ShownRows<'a>],
     view: usize,
     history: Option<[u64; 2]>,
     pattern: u64,
@@ -151,7 +147,12 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(releases: &'a [ShownRows<'a>], view: usize, found: Histories, budget: &Arc<dyn Budget>) -> Self {
+    fn new(
+        releases: &'a [&'a ShownRows<'a>],
+        view: usize,
+        found: Histories,
+        budget: &Arc<dyn Budget>,
+    ) -> Self {
         Self {
             releases,
             view,

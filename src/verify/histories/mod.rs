@@ -37,11 +37,12 @@ mod spelling;
 mod trace;
 mod tracks;
 
-use datafusion::logical_expr::{Expr, lit, when};
+use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::scalar::ScalarValue;
 
 use super::Expected;
+use super::row_lines::RowNames;
 use crate::engine::pseudonym::{PseudonymKey, pseudonym};
 use crate::engine::{Context, column};
 use crate::error::Result;
@@ -49,10 +50,11 @@ use crate::progress::CancelToken;
 pub(crate) use dates::times_in;
 pub(crate) use equal_rows::equal_rows;
 pub(crate) use judge::{FailedModel, Histories, Pattern, PeopleFound};
-pub(crate) use recorded::RecordedRows;
+pub(crate) use recorded::{RecordedRows, row_lines};
 pub(crate) use shown_rows::{ShownRows, WithoutPerson};
 pub(crate) use spelling::spelled_in_two_ways;
 pub use trace::ReturningPeople;
+pub(crate) use trace::{Counts, EarlierTrack, RowNow, trace_earlier};
 
 const DOING: &str = "comparing releases";
 
@@ -65,8 +67,8 @@ pub(crate) struct Member<'a> {
     pub(crate) session: &'a SessionContext,
     /// The input, by the second way of reading it.
     pub(crate) input: DataFrame,
-    /// The released rows, with texts for the quasi-identifiers.
-    pub(crate) output: DataFrame,
+    /// The released rows, with texts for the quasi-identifiers; `None` for a release that is only planned.
+    pub(crate) output: Option<DataFrame>,
     pub(crate) expected: &'a Expected<'a>,
     /// The columns released as they are that are quasi-identifiers of another release: an attacker knows them.
     pub(crate) known_elsewhere: Vec<String>,
@@ -95,22 +97,23 @@ pub(crate) struct Matching {
 }
 
 impl Matching {
+    /// Returns how rows are named.
+    pub(crate) fn names(&self) -> RowNames {
+        RowNames { person: self.person.clone(), row: self.row.clone(), key: self.key.clone() }
+    }
+
     /// Returns the columns [`shown_rows::ROW`], [`shown_rows::LOOSE`] and [`shown_rows::compared_name`] of the rows of an input. The first
     /// is NULL without a person.
-    fn row_of(&self, input: &DataFrame, expected: &Expected<'_>) -> Result<Vec<Expr>> {
-        let person = || column(&self.person);
+    fn row_of(&self, input: &DataFrame, shows_as_it_is: impl Fn(&String) -> bool) -> Result<Vec<Expr>> {
         let nothing = || lit(ScalarValue::UInt64(None));
-        let of_person = |half: &str| pseudonym(&self.key, &format!("person {half}"), vec![person()]);
-        let known = when(person().is_null(), nothing()).otherwise(of_person("a")).context(DOING)?;
-        let row = pseudonym(&self.key, "row", self.row.iter().map(column).collect());
+        let names = self.names().expressions()?.into_iter().zip(shown_rows::ROW);
         let field = input.schema().as_arrow().field_with_name(&self.person).context(DOING)?;
         let loose = spelling::loosely(field.data_type(), &self.person);
         let loose = loose.map_or_else(nothing, |text| pseudonym(&self.key, "person loosely", vec![text]));
-        let [a, b, of_row] = shown_rows::ROW;
-        let mut all =
-            vec![known.alias(a), of_person("b").alias(b), row.alias(of_row), loose.alias(shown_rows::LOOSE)];
+        let mut all: Vec<Expr> = names.map(|(part, name)| part.alias(name)).collect();
+        all.push(loose.alias(shown_rows::LOOSE));
         for (at, columns) in self.compared.iter().enumerate() {
-            let values = match columns.iter().all(|name| expected.shows_as_it_is(name)) {
+            let values = match columns.iter().all(&shows_as_it_is) {
                 true => pseudonym(&self.key, &format!("values {at}"), columns.iter().map(column).collect()),
                 false => nothing(),
             };
@@ -135,7 +138,7 @@ fn knows(view: &View, column: &String) -> bool {
 /// A data error when reading fails or memory runs out, an interruption.
 pub(crate) async fn judge(
     session: &SessionContext,
-    releases: &[ShownRows<'_>],
+    releases: &[&ShownRows<'_>],
     matching: &Matching,
     view: usize,
     people_found: &mut PeopleFound,

@@ -41,6 +41,7 @@ use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::model::{Distribution, Requirement};
 use crate::progress::CancelToken;
+use crate::verify::row_lines::{RowLines, RowNames};
 
 const SHOWN: &str = "shown";
 
@@ -237,6 +238,51 @@ impl<'a> ShownRows<'a> {
             without_person,
         })
     }
+}
+
+/// Returns which class shows each row by the lines of a release that follows others. Classes that no earlier release has are
+/// `new_classes`.
+///
+/// # Errors
+/// An unmet error if the lines are damaged.
+pub(crate) fn row_lines(
+    lines: Bytes,
+    labels: usize,
+    names: RowNames,
+    new_classes: &[Vec<Option<String>>],
+) -> Result<RowLines> {
+    let new: BTreeSet<&[Option<String>]> = new_classes.iter().map(Vec::as_slice).collect();
+    let mut numbers: HashMap<Vec<Option<String>>, u32> = HashMap::new();
+    let mut found = RowLines { names, classes: Vec::new(), are_earlier: Vec::new(), rows: Vec::new() };
+    for batch in batches(open(&lines)?) {
+        let batch = batch?;
+        let of_row: Option<Vec<&UInt64Array>> =
+            ROW.iter().map(|name| batch.column_by_name(name)?.as_primitive_opt()).collect();
+        let shown = batch.column_by_name(SHOWN).and_then(|shown| shown.as_boolean_opt()).cloned();
+        let texts = (0..labels).map(|at| {
+            cast(batch.column_by_name(&label_name(at))?, &DataType::Utf8).ok()?.as_string_opt().cloned()
+        });
+        let texts: Option<Vec<StringArray>> = texts.collect();
+        let (of_row, shown, texts) = match (of_row, shown, texts) {
+            (Some(of_row), Some(shown), Some(texts)) => (of_row, shown, texts),
+            _ => return Err(damaged()),
+        };
+        for row in 0..batch.num_rows() {
+            let name = [0, 1, 2].map(|part: usize| of_row[part].value(row));
+            let class = shown.value(row).then(|| {
+                let text = |texts: &StringArray| texts.is_valid(row).then(|| texts.value(row).to_owned());
+                let class: Vec<Option<String>> = texts.iter().map(text).collect();
+                let next = found.classes.len() as u32;
+                *numbers.entry(class).or_insert_with_key(|class| {
+                    found.are_earlier.push(!new.contains(class.as_slice()));
+                    found.classes.push(class.clone());
+                    next
+                })
+            });
+            found.rows.push((name, class));
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the distributions of the counted columns over the input.

@@ -8,14 +8,14 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::{Expr, lit, when};
-use datafusion::prelude::DataFrame;
+use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
 use super::dates::time_of;
 use super::shown_classes::{ShownClasses, in_view, of_view};
 use super::{DOING, Matching, Member, View, knows};
-use crate::class::Budget;
+use crate::class::{Budget, Held};
 use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::pseudonym::pseudonym;
 use crate::engine::replay_table::table_of_partitions;
@@ -24,6 +24,7 @@ use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::model::{Distribution, Needs, Requirement, SensitiveColumn};
 use crate::progress::CancelToken;
+use crate::verify::assignment::SUPPRESSED;
 use crate::verify::counting::{column_name, counted_name, numbered, numbered_input};
 use crate::verify::distributions_of;
 use crate::verify::each_class::seen;
@@ -125,10 +126,24 @@ impl<'a> ShownRows<'a> {
         lasting.sort_unstable();
         lasting.dedup();
 
-        let released = numbered(member.output.clone(), expected, &labels, Vec::new())?;
+        let released = match &member.output {
+            Some(output) => numbered(output.clone(), expected, &labels, Vec::new())?,
+            None => {
+                let rows = numbered_input(
+                    member.input.clone(),
+                    expected,
+                    expected.assigner(&budget)?.as_ref(),
+                    &labels,
+                    Vec::new(),
+                )?;
+                let is_shown =
+                    expected.quasi().map(|index| column(column_name(index)).not_eq(lit(SUPPRESSED)));
+                rows.filter(is_shown.reduce(Expr::and).ok_or_else(lost)?).context(DOING)?
+            }
+        };
         let classes = ShownClasses::read(released, expected, &labels, &budget, stop).await?;
 
-        let mut others = matching.row_of(&member.input, expected)?;
+        let mut others = matching.row_of(&member.input, |name| expected.shows_as_it_is(name))?;
         let of_counted = counted.iter().enumerate();
         others.extend(of_counted.map(|(at, (of, _))| seen(of, column(of.name())).alias(counted_name(at))));
         for (at, name) in lasting.iter().enumerate() {
@@ -157,7 +172,9 @@ impl<'a> ShownRows<'a> {
             let known = member.known_elsewhere.iter().filter(|name| knows(over, name));
             let place = |name: &String| expected.columns.iter().position(|(column, _)| column == name);
             let columns = known.filter_map(place).map(|at| column(column_name(at)));
-            row_hash(of_known, columns.collect()).alias(elsewhere_name(view))
+            let columns: Vec<Expr> = columns.collect();
+            let known = if columns.is_empty() { lit(0u64) } else { row_hash(of_known, columns) };
+            known.alias(elsewhere_name(view))
         });
         columns.extend(elsewhere);
         let values = (0..counted.len()).map(counted_name).chain((0..lasting.len()).map(lasting_name));
@@ -203,6 +220,51 @@ impl<'a> ShownRows<'a> {
             dates: dates.into_iter().map(|(at, _)| at).collect(),
             classes,
             views: views.to_vec(),
+            compared: matching.compared.len(),
+            without_person,
+        })
+    }
+
+    /// Reads the rows of an input that is not released yet, all of which are to be shown: `class` says in which class.
+    ///
+    /// # Errors
+    /// A data error when reading fails.
+    pub(crate) async fn of_input(
+        session: &SessionContext,
+        input: &DataFrame,
+        matching: &Matching,
+        class: Expr,
+        stop: &CancelToken,
+    ) -> Result<Self> {
+        let schema = input.schema().as_arrow();
+        let mut columns = matching.row_of(input, |name| schema.field_with_name(name).is_ok())?;
+        columns.extend([class.alias(class_name(0)), lit(0u64).alias(elsewhere_name(0))]);
+        let dates = matching.dates.iter().enumerate();
+        let dates: Vec<(usize, &String)> =
+            dates.filter(|(_, name)| schema.field_with_name(name).is_ok()).collect();
+        for (at, name) in &dates {
+            columns.push(time_of(schema, name)?.alias(date_name(*at)));
+        }
+        let rows = input.clone().select(columns).context(DOING)?;
+        let schema = Arc::clone(rows.schema().inner());
+        let mut without_person = WithoutPerson::default();
+        let stream = rows.execute_stream().await.context(DOING)?;
+        let batches = stream.map(|batch| {
+            let batch = batch.context(DOING)?;
+            without_person.rows += batch.column(0).null_count() as u64;
+            with_person(batch)
+        });
+        let rows = SpilledRows::write(session.runtime_env(), schema, batches.boxed(), stop, DOING).await?;
+        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
+        Ok(Self {
+            table: table_of_partitions(session, vec![Arc::new(rows)])?,
+            width: 0,
+            models: Vec::new(),
+            inputs: Vec::new(),
+            lasting: Vec::new(),
+            dates: dates.into_iter().map(|(at, _)| at).collect(),
+            classes: ShownClasses::of_labels(Vec::new(), Vec::new(), Held::new(&budget)),
+            views: vec![None],
             compared: matching.compared.len(),
             without_person,
         })

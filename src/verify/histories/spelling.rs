@@ -28,7 +28,7 @@ pub(super) fn loosely(data_type: &DataType, person: &str) -> Option<Expr> {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub(crate) async fn spelled_in_two_ways(releases: &[ShownRows<'_>], stop: &CancelToken) -> Result<u64> {
+pub(crate) async fn spelled_in_two_ways(releases: &[&ShownRows<'_>], stop: &CancelToken) -> Result<u64> {
     let mut all = Vec::with_capacity(releases.len());
     let by_person = || vec![col(LOOSE), col(ROW[0]), col(ROW[1])];
     for (place, release) in releases.iter().enumerate() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, UInt64Builder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::scalar::ScalarValue;
@@ -49,16 +50,22 @@ pub(super) const TRACED: [&str; 7] =
 pub(super) struct Traced {
     /// The columns [`TRACED`] and those of values.
     pub(super) table: DataFrame,
+    pub(super) counts: Counts,
+}
+
+/// What is counted of rows while they are traced.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
     /// The people of whom any release shows a row.
-    pub(super) people: u64,
+    pub(crate) people: u64,
     /// The rows that repeat another row of their input in all columns that rows are matched by.
-    pub(super) repeated: u64,
+    pub(crate) repeated: u64,
     /// The repeated rows that are not in the class of the row they repeat: which is which in another release is unknown.
-    pub(super) ambiguous: u64,
+    pub(crate) ambiguous: u64,
     /// The people with a row that is gone and one that is new, which may be one that changed.
-    pub(super) unmatched: u64,
+    pub(crate) unmatched: u64,
     /// Who comes back in each input but the first.
-    pub(super) returning: Vec<ReturningPeople>,
+    pub(crate) returning: Vec<ReturningPeople>,
 }
 
 /// The people of an input, and of all inputs before it.
@@ -90,17 +97,95 @@ impl ReturningPeople {
 /// A data error when reading fails or memory runs out.
 pub(super) async fn trace(
     session: &SessionContext,
-    releases: &[ShownRows<'_>],
+    releases: &[&ShownRows<'_>],
     matching: &Matching,
     view: usize,
     stop: &CancelToken,
 ) -> Result<Traced> {
+    let of_views = vec![view; releases.len()];
+    let (rows, width) = all_rows(releases, matching, &of_views, stop).await?;
+    let schema = schema(width);
+    let columns = schema.fields().iter().map(|_| UInt64Builder::new()).collect();
+    let traced = TracedRows { schema: Arc::clone(&schema), keys: random_keys(DOING)?, width, columns };
+    let mut tracer = Tracer::new(session, matching, releases.len(), traced);
+    let ended = futures::stream::once(async { Ok(None) });
+    let batches = rows.map(|batch| batch.context(DOING).map(Some)).chain(ended).map(|batch| {
+        match batch? {
+            Some(batch) => tracer.add(&batch)?,
+            None => tracer.end()?,
+        }
+        tracer.sink.take()
+    });
+    let rows = SpilledRows::write(session.runtime_env(), schema, batches.boxed(), stop, DOING).await?;
+    let table = table_of_partitions(session, vec![Arc::new(rows)])?;
+    Ok(Traced { table, counts: tracer.counts })
+}
+
+/// A row that the input of the next release has, or that a release before it shows.
+pub(crate) struct EarlierTrack {
+    /// Its person.
+    pub(crate) person: [u64; 2],
+    /// Its history in the releases before.
+    pub(crate) history: [u64; 2],
+    /// The last of them that shows it, and its class there.
+    pub(crate) shown: Option<(usize, u64)>,
+    /// What it is in the input of the next one.
+    pub(crate) now: Option<RowNow>,
+}
+
+/// A row in the input of the next release.
+pub(crate) struct RowNow {
+    /// Its pseudonym among the rows of the person.
+    pub(crate) row: u64,
+    pub(crate) class: u64,
+    /// Whether everybody knows that it changed since it was shown.
+    pub(crate) has_changed: bool,
+}
+
+/// Traces the rows of an input through the releases before; the last of `releases` is what [`ShownRows::of_input`] made of it.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub(crate) async fn trace_earlier(
+    session: &SessionContext,
+    releases: &[&ShownRows<'_>],
+    matching: &Matching,
+    stop: &CancelToken,
+) -> Result<(Vec<EarlierTrack>, Counts, Held)> {
+    let Some(all) = releases.first().map(|first| first.views.iter().position(Option::is_none)) else {
+        return Err(lost());
+    };
+    let mut of_views = vec![all.ok_or_else(lost)?; releases.len()];
+    if let Some(last) = of_views.last_mut() {
+        *last = 0;
+    }
+    let (mut rows, _) = all_rows(releases, matching, &of_views, stop).await?;
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
+    let sink = EarlierTracks { keys: random_keys(DOING)?, tracks: Vec::new() };
+    let (mut tracer, mut held) = (Tracer::new(session, matching, releases.len(), sink), Held::new(&budget));
+    while let Some(batch) = rows.next().await {
+        stop.check()?;
+        tracer.add(&batch.context(DOING)?)?;
+        held.at_least(tracer.sink.tracks.capacity() * size_of::<EarlierTrack>())?;
+    }
+    tracer.end()?;
+    Ok((tracer.sink.tracks, tracer.counts, held))
+}
+
+/// Returns the rows of all releases in the order of people, rows and releases, as the attackers of these views see them, and the most
+/// values of a release.
+async fn all_rows(
+    releases: &[&ShownRows<'_>],
+    matching: &Matching,
+    views: &[usize],
+    stop: &CancelToken,
+) -> Result<(SendableRecordBatchStream, usize)> {
     let dates = Dates::read(releases, stop).await?;
     let width = releases.iter().map(|release| release.width).max().unwrap_or_default();
     let mut all = Vec::with_capacity(releases.len());
-    for (place, release) in (0u64..).zip(releases) {
+    for (place, (release, view)) in (0u64..).zip(releases.iter().zip(views)) {
         let mut columns: Vec<Expr> = ROW.map(column).to_vec();
-        let classes = [class_name(view), elsewhere_name(view)].into_iter().zip(CLASS);
+        let classes = [class_name(*view), elsewhere_name(*view)].into_iter().zip(CLASS);
         columns.extend(classes.map(|(name, class)| column(name).alias(class)));
         columns.push(dates.not_in(release)?.alias(NOT_IN));
         columns.push(lit(place).alias(RELEASE));
@@ -113,38 +198,7 @@ pub(super) async fn trace(
     }
     let order = [ROW[0], ROW[1], ROW[2], RELEASE];
     let all = union_of(all, DOING)?.sort(order.map(|name| column(name).sort(true, true)).to_vec());
-    let rows = all.context(DOING)?.execute_stream().await.context(DOING)?;
-
-    let schema = schema(width);
-    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
-    let mut tracer = Tracer {
-        keys: random_keys(DOING)?,
-        matching,
-        width,
-        schema: Arc::clone(&schema),
-        open: None,
-        copies: (0..releases.len()).map(|_| Vec::new()).collect(),
-        tracks: Vec::new(),
-        values: Vec::new(),
-        is_person_shown: false,
-        inputs: 0,
-        people: 0,
-        repeated: 0,
-        ambiguous: 0,
-        unmatched: 0,
-        returning: vec![ReturningPeople::default(); releases.len().saturating_sub(1)],
-        columns: schema.fields().iter().map(|_| UInt64Builder::new()).collect(),
-        held: Held::new(&budget),
-    };
-    let ended = futures::stream::once(async { Ok(None) });
-    let batches = rows.map(|batch| batch.context(DOING).map(Some)).chain(ended).map(|batch| match batch? {
-        Some(batch) => tracer.add(&batch),
-        None => tracer.end(),
-    });
-    let rows = SpilledRows::write(session.runtime_env(), schema, batches.boxed(), stop, DOING).await?;
-    let Tracer { people, repeated, ambiguous, unmatched, returning, .. } = tracer;
-    let table = table_of_partitions(session, vec![Arc::new(rows)])?;
-    Ok(Traced { table, people, repeated, ambiguous, unmatched, returning })
+    Ok((all.context(DOING)?.execute_stream().await.context(DOING)?, width))
 }
 
 fn schema(width: usize) -> SchemaRef {
@@ -153,12 +207,16 @@ fn schema(width: usize) -> SchemaRef {
     Arc::new(Schema::new(first.chain(values).collect::<Vec<_>>()))
 }
 
+/// Takes rows whose copies are complete.
+trait Tracks {
+    /// Takes a row of a person, and the values of all copies. Returns whether any release shows it.
+    fn see(&mut self, person: [u64; 2], track: &Track, values: &[Option<u64>], matching: &Matching) -> bool;
+}
+
 /// Reads rows in the order of people, rows and releases.
-struct Tracer<'a> {
-    keys: [[u64; 2]; 2],
+struct Tracer<'a, T> {
     matching: &'a Matching,
-    width: usize,
-    schema: SchemaRef,
+    sink: T,
     /// The person and the row that are read.
     open: Option<([u64; 2], u64)>,
     /// Of each release, what it shows of the row: once, or as often as the row is repeated.
@@ -171,18 +229,29 @@ struct Tracer<'a> {
     is_person_shown: bool,
     /// The inputs with a row of the person.
     inputs: u64,
-    people: u64,
-    repeated: u64,
-    ambiguous: u64,
-    unmatched: u64,
-    returning: Vec<ReturningPeople>,
-    columns: Vec<UInt64Builder>,
+    counts: Counts,
     held: Held,
 }
 
-impl Tracer<'_> {
-    /// Reads a batch; returns the rows whose histories are complete.
-    fn add(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+impl<'a, T: Tracks> Tracer<'a, T> {
+    fn new(session: &SessionContext, matching: &'a Matching, releases: usize, sink: T) -> Self {
+        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "histories"));
+        let returning = vec![ReturningPeople::default(); releases.saturating_sub(1)];
+        Self {
+            matching,
+            sink,
+            open: None,
+            copies: (0..releases).map(|_| Vec::new()).collect(),
+            tracks: Vec::new(),
+            values: Vec::new(),
+            is_person_shown: false,
+            inputs: 0,
+            counts: Counts { returning, ..Counts::default() },
+            held: Held::new(&budget),
+        }
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = numbers(batch)?;
         let (first, values) = columns.split_at(READ);
         let [person_a, person_b, row_hash, class_a, class_b, not_in, release] = first else {
@@ -200,29 +269,33 @@ impl Tracer<'_> {
             let class = class_a.is_valid(row).then(|| [class_a.value(row), class_b.value(row)]);
             let place = usize::try_from(release.value(row)).map_err(|_| lost())?;
             self.inputs |= 1 << place;
-            self.copies[place].push(Copy { class, not_in: not_in.value(row), values: self.values.len() });
+            self.copies[place].push(Copy {
+                row: key.1,
+                class,
+                not_in: not_in.value(row),
+                values: self.values.len(),
+            });
             self.values.extend(values.iter().map(|values| values.is_valid(row).then(|| values.value(row))));
         }
         let tracks = self.tracks.len() * (size_of::<Track>() + self.copies.len() * size_of::<Option<Copy>>());
-        self.held.at_least(tracks + self.values.capacity() * size_of::<Option<u64>>())?;
-        self.take()
+        self.held.at_least(tracks + self.values.capacity() * size_of::<Option<u64>>())
     }
 
-    /// Returns the last rows.
-    fn end(&mut self) -> Result<RecordBatch> {
+    /// Ends the last row.
+    fn end(&mut self) -> Result<()> {
         self.close();
         self.close_person();
-        self.take()
+        Ok(())
     }
 
     fn close_person(&mut self) {
         let mut tracks = mem::take(&mut self.tracks);
-        self.unmatched += u64::from(join(&mut tracks));
-        tracks.iter().for_each(|track| self.trace(track));
+        self.counts.unmatched += u64::from(join(&mut tracks));
+        tracks.iter().for_each(|track| self.see(track));
         self.values.clear();
-        self.people += u64::from(mem::take(&mut self.is_person_shown));
+        self.counts.people += u64::from(mem::take(&mut self.is_person_shown));
         let inputs = mem::take(&mut self.inputs);
-        for (place, returning) in (1..).zip(&mut self.returning) {
+        for (place, returning) in (1..).zip(&mut self.counts.returning) {
             let (before, here) = (inputs & ((1 << place) - 1) != 0, inputs & (1 << place) != 0);
             returning.before += u64::from(before);
             returning.here += u64::from(here);
@@ -237,15 +310,16 @@ impl Tracer<'_> {
         }
         let most = self.copies.iter().map(Vec::len).max().unwrap_or_default();
         for of_release in &self.copies {
-            self.repeated += (of_release.len() as u64).saturating_sub(1);
+            self.counts.repeated += (of_release.len() as u64).saturating_sub(1);
             let first = of_release.first().map(|copy| copy.class);
-            self.ambiguous += of_release.iter().filter(|copy| Some(copy.class) != first).count() as u64;
+            self.counts.ambiguous +=
+                of_release.iter().filter(|copy| Some(copy.class) != first).count() as u64;
         }
         for number in 0..most {
             let copies = self.copies.iter().map(|of_release| of_release.get(number).copied());
             let track = Track { copies: copies.collect() };
             match self.matching.row_is_named {
-                true => self.trace(&track),
+                true => self.see(&track),
                 false => self.tracks.push(track),
             }
         }
@@ -255,48 +329,121 @@ impl Tracer<'_> {
         }
     }
 
-    /// Gives a row its history.
-    fn trace(&mut self, track: &Track) {
+    fn see(&mut self, track: &Track) {
         let Some((person, _)) = self.open else { return };
-        let (mut history, mut pattern) = ([0u64; 2], 0u64);
-        let shown = track.copies.iter().flatten().filter(|copy| copy.class.is_some());
-        let not_in = shown.fold(0, |all, copy| all | copy.not_in);
-        let mut last = vec![None; self.matching.compared.len()];
-        for (place, copy) in track.copies.iter().enumerate() {
+        self.is_person_shown |= self.sink.see(person, track, &self.values, self.matching);
+    }
+}
+
+/// What the first releases show of a row.
+struct Shown {
+    /// The history, as two hashes.
+    history: [u64; 2],
+    /// A bit for each release that shows the row.
+    pattern: u64,
+    /// The values that were compared, as they were shown last.
+    last: Vec<Option<u64>>,
+}
+
+impl Shown {
+    /// Reads what releases show of a row. `not_in` are inputs in which it was not, as its dates tell.
+    fn of(
+        copies: &[Option<Copy>],
+        values: &[Option<u64>],
+        not_in: u64,
+        keys: [[u64; 2]; 2],
+        matching: &Matching,
+    ) -> Self {
+        let last = vec![None; matching.compared.len()];
+        let mut shown = Self { history: [0; 2], pattern: 0, last };
+        for (place, copy) in copies.iter().enumerate() {
             let class = copy.and_then(|copy| copy.class);
-            pattern |= u64::from(class.is_some()) << place;
-            let mut has_changed = false;
-            if let Some(shown) = copy.filter(|_| class.is_some()) {
-                for (last, now) in last.iter_mut().zip(&self.values[shown.values..]) {
-                    if now.is_some() {
-                        has_changed |= last.is_some() && last != now;
-                        *last = *now;
-                    }
-                }
-                has_changed &= !self.matching.changes_are_unknown;
-            }
-            let was_not_there = copy.is_none() && not_in & (1 << place) != 0;
+            shown.pattern |= u64::from(class.is_some()) << place;
+            let copy = copy.filter(|_| class.is_some());
+            let has_changed = copy.is_some_and(|copy| shown.has_changed(&values[copy.values..]));
+            let was_not_there = copies[place].is_none() && not_in & (1 << place) != 0;
             if class.is_some() || was_not_there {
-                for (sum, key) in history.iter_mut().zip(self.keys) {
+                for (sum, key) in shown.history.iter_mut().zip(keys) {
+                    let has_changed = has_changed && !matching.changes_are_unknown;
                     *sum = sum.wrapping_add(state(key, place, class, has_changed));
                 }
             }
         }
+        shown
+    }
+
+    /// Returns whether values that are compared changed since they were shown, and remembers them.
+    fn has_changed(&mut self, values: &[Option<u64>]) -> bool {
+        let mut has_changed = false;
+        for (last, now) in self.last.iter_mut().zip(values).filter(|(_, now)| now.is_some()) {
+            has_changed |= last.is_some() && last != now;
+            *last = *now;
+        }
+        has_changed
+    }
+}
+
+/// Returns the inputs in which a row was not, as the dates of these copies tell.
+fn told_by<'c>(copies: impl IntoIterator<Item = &'c Copy>) -> u64 {
+    copies.into_iter().fold(0, |all, copy| all | copy.not_in)
+}
+
+/// The rows that releases show, with their histories, as columns.
+struct TracedRows {
+    schema: SchemaRef,
+    keys: [[u64; 2]; 2],
+    width: usize,
+    columns: Vec<UInt64Builder>,
+}
+
+impl TracedRows {
+    fn take(&mut self) -> Result<RecordBatch> {
+        let columns = self.columns.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
+        RecordBatch::try_new(Arc::clone(&self.schema), columns.collect()).context(DOING)
+    }
+}
+
+impl Tracks for TracedRows {
+    fn see(&mut self, person: [u64; 2], track: &Track, values: &[Option<u64>], matching: &Matching) -> bool {
+        let is_shown = |copy: &&Copy| copy.class.is_some();
+        let not_in = told_by(track.copies.iter().flatten().filter(is_shown));
+        let Shown { history, pattern, .. } = Shown::of(&track.copies, values, not_in, self.keys, matching);
         for (place, copy) in track.copies.iter().enumerate() {
             let Some(copy) = copy else { continue };
             let Some(class) = copy.class else { continue };
             let first = [history[0], history[1], place as u64, person[0], person[1], class[0], pattern];
-            let values = &self.values[copy.values + self.matching.compared.len()..][..self.width];
+            let values = &values[copy.values + matching.compared.len()..][..self.width];
             let (of_first, of_values) = self.columns.split_at_mut(TRACED.len());
             of_first.iter_mut().zip(first).for_each(|(column, value)| column.append_value(value));
             of_values.iter_mut().zip(values).for_each(|(column, value)| column.append_option(*value));
         }
-        self.is_person_shown |= pattern != 0;
+        pattern != 0
     }
+}
 
-    fn take(&mut self) -> Result<RecordBatch> {
-        let columns = self.columns.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
-        RecordBatch::try_new(Arc::clone(&self.schema), columns.collect()).context(DOING)
+/// The rows that an input has, or that a release before it shows.
+struct EarlierTracks {
+    keys: [[u64; 2]; 2],
+    tracks: Vec<EarlierTrack>,
+}
+
+impl Tracks for EarlierTracks {
+    fn see(&mut self, person: [u64; 2], track: &Track, values: &[Option<u64>], matching: &Matching) -> bool {
+        let Some((now, before)) = track.copies.split_last() else { return false };
+        let shown = || before.iter().flatten().filter(|copy| copy.class.is_some());
+        // A row that no release shows is told by its date once the next one does.
+        let not_in = if shown().next().is_none() { told_by(now.as_ref()) } else { told_by(shown()) };
+        let mut found = Shown::of(before, values, not_in, self.keys, matching);
+        let place = found.pattern.checked_ilog2().map(|place| place as usize);
+        let class = place.and_then(|place| Some((place, before[place]?.class?[0])));
+        let now = now.and_then(|copy| {
+            let has_changed = found.has_changed(&values[copy.values..]) && !matching.changes_are_unknown;
+            Some(RowNow { row: copy.row, class: copy.class?[0], has_changed })
+        });
+        if class.is_some() || now.is_some() {
+            self.tracks.push(EarlierTrack { person, history: found.history, shown: class, now });
+        }
+        class.is_some()
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 /// A row in one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Copy {
+    /// The pseudonym of the row.
+    pub(super) row: u64,
     /// The class that shows it.
     pub(super) class: Option<[u64; 2]>,
     /// The inputs in which it was not, as its dates tell.
@@ -75,7 +77,7 @@ mod tests {
 
     /// A row in these of three inputs, with a word of the inputs in which it was not.
     fn track(inputs: &[usize], not_in: u64) -> Track {
-        let copy = |place: usize| Copy { class: None, not_in, values: place };
+        let copy = |place: usize| Copy { row: 0, class: None, not_in, values: place };
         Track { copies: (0..3).map(|place| inputs.contains(&place).then(|| copy(place))).collect() }
     }
 

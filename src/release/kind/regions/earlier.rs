@@ -91,7 +91,7 @@ impl ChangedColumn {
 }
 
 /// What the classes of the earlier release show in one column of the new rows.
-struct Column<'a> {
+pub(in crate::release) struct Column<'a> {
     column: &'a EncodedColumn,
     /// The level-0 labels as text.
     texts: Vec<Option<String>>,
@@ -106,7 +106,11 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn new(
+    /// Reads what labels show of a column; `by_class` is the label of each class.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(in crate::release) fn new(
         column: &'a EncodedColumn,
         labels: &'a [(Option<String>, RegionLabel)],
         by_class: &'a [u32],
@@ -144,7 +148,8 @@ impl<'a> Column<'a> {
         self.by_class[class as usize] as usize
     }
 
-    fn covers(&self, class: u32, code: usize) -> bool {
+    /// Returns whether a class covers a code of level 0.
+    pub(in crate::release) fn covers(&self, class: u32, code: usize) -> bool {
         self.covering[code].binary_search(&self.by_class[class as usize]).is_ok()
     }
 
@@ -176,8 +181,12 @@ impl<'a> Column<'a> {
 
     /// Returns what a class loses in this column, between 0 and 1, times the column's weight.
     fn loss(&self, class: u32) -> f64 {
-        let leaves = self.regions[self.label(class)].leaves(self.column);
-        self.column.weight() * ratio(leaves.into(), self.column.leaves().max(1).into())
+        self.column.weight() * ratio(self.leaves(class).into(), self.column.leaves().max(1).into())
+    }
+
+    /// Returns the number of leaves of what a class shows.
+    pub(in crate::release) fn leaves(&self, class: u32) -> u64 {
+        self.regions[self.label(class)].leaves(self.column)
     }
 }
 

@@ -2,7 +2,7 @@
 //! private record. Classes that show centroids are planned in the same way.
 
 mod check;
-mod earlier;
+pub(in crate::release) mod earlier;
 mod text;
 
 use std::sync::Arc;
@@ -26,6 +26,7 @@ use crate::method::{Candidate, Recoding};
 use crate::policy::{Policy, Quasi};
 use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
+use crate::release::histories::recorded_lines;
 use crate::release::interval_columns::with_ends_included;
 use crate::release::kind::classes::{
     AssignedLines, ClassesJudge, KeptClasses, as_shown, check_not_empty, content, finer, order_of_labels,
@@ -42,6 +43,7 @@ use crate::release::publish::record::{
 };
 use crate::release::publish::write_assignment::{self, Texts};
 use crate::release::released_schema::released_schema;
+use crate::verify::row_lines::RowLines;
 
 const DOING: &str = "labelling the kept classes";
 
@@ -136,7 +138,8 @@ pub(super) fn plan(
     let utility = (extent == Extent::Private).then(|| Utility::of_partition(&evaluated)).transpose()?;
     let costs = granularity::of_columns(&evaluated);
     let secret = Secret { assignment: Some(assignment.clone()), ..Secret::default() };
-    let assigned = AssignedLines { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
+    let assigned =
+        AssignedLines::OfValues { lines: assignment, is_of_earlier: released.shows_earlier_labels() };
     drop((merged, released));
     let schema = schema(policy, loaded.schema())?;
     let rows = vec![planned_rows(run, loaded, classes, kept, &schema, &budget)?];
@@ -149,6 +152,10 @@ pub(super) fn plan(
 /// # Errors
 /// A policy error when the private record is missing, an unmet error when it is damaged.
 pub(super) fn read(policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
+    let history = records.private.and_then(|private| private.history.as_ref());
+    if let Some(history) = history.filter(|history| !history.after.is_empty()) {
+        return content_by_rows(policy, input, Arc::new(recorded_lines(history, records.place)?));
+    }
     let recorded =
         records.private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
     let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
@@ -158,7 +165,19 @@ pub(super) fn read(policy: &Policy, input: &Schema, records: &Records<'_>) -> Re
         )
     })?;
     let lines = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
-    content_of(policy, schema(policy, input)?, AssignedLines { lines: lines.into(), is_of_earlier })
+    content_of(policy, schema(policy, input)?, AssignedLines::OfValues { lines: lines.into(), is_of_earlier })
+}
+
+/// Returns what a release shows whose rows have classes of their own.
+///
+/// # Errors
+/// An internal error if the schema lacks a released column.
+pub(in crate::release) fn content_by_rows(
+    policy: &Policy,
+    input: &Schema,
+    lines: Arc<RowLines>,
+) -> Result<Content> {
+    content_of(policy, schema(policy, input)?, AssignedLines::OfRows(lines))
 }
 
 fn content_of(policy: &Policy, schema: SchemaRef, assigned: AssignedLines) -> Result<Content> {
@@ -207,7 +226,10 @@ fn recoding(policy: &Policy) -> RecodingRecord {
 ///
 /// # Errors
 /// An internal error if the labels cannot be made.
-fn label_kept(policy: &Policy, evaluated: &EvaluatedPartition<'_>) -> Result<(Bytes, KeptClasses)> {
+pub(in crate::release) fn label_kept(
+    policy: &Policy,
+    evaluated: &EvaluatedPartition<'_>,
+) -> Result<(Bytes, KeptClasses)> {
     let (table, released) = (evaluated.table(), evaluated.released());
     let kept: Vec<(usize, u64)> = evaluated.kept().collect();
     let labels = labels(policy, table, released, &kept)?;

@@ -1,0 +1,198 @@
+//! The releases that a new one follows, as their records hold them.
+
+use std::collections::BTreeSet;
+
+use datafusion::prelude::SessionContext;
+
+use crate::engine::Run;
+use crate::engine::pseudonym::PseudonymKey;
+use crate::error::{Error, Result};
+use crate::input::Loaded;
+use crate::plural::{individuals, plural};
+use crate::release::histories::about::About;
+use crate::release::histories::opened::{Opened, recorded_rows};
+use crate::release::histories::{Compared, SamePeople, matching_of, people_are_unclear, views};
+use crate::release::publish::place::Place;
+use crate::release::publish::record::{HistoryRecord, PrivateRecord};
+use crate::verify::histories::{self, MOST_RELEASES, Matching, PeopleFound, ShownRows};
+
+/// The releases that a new one follows, in the order in which they were published.
+pub(in crate::release) struct Chain {
+    pub(super) opened: Vec<Opened>,
+    pub(super) matching: Matching,
+    pub(super) accepts_new_people: bool,
+    /// The private record of the last one.
+    last: PrivateRecord,
+}
+
+/// What a release that follows others adds to its records.
+pub(in crate::release) struct Continued {
+    /// What its classes show that no earlier release has.
+    pub(in crate::release) new_classes: Vec<Vec<Option<String>>>,
+}
+
+impl Chain {
+    /// Opens releases by their records.
+    ///
+    /// # Errors
+    /// A policy error if a private record, the key or a release between is missing, or the records do not match rows alike; an unmet
+    /// error for a release that is not what its records say; a data error when something cannot be read.
+    pub(in crate::release) async fn open(
+        run: &Run,
+        places: &[Place],
+        accepts_new_people: bool,
+    ) -> Result<Self> {
+        if places.len() >= MOST_RELEASES {
+            let found = places.len();
+            return Err(Error::policy(format!(
+                "expected at most {} releases, found {found}",
+                MOST_RELEASES - 1
+            )));
+        }
+        let mut opened: Vec<Opened> = Vec::with_capacity(places.len());
+        let mut last = None;
+        for place in places {
+            let compared = Compared { place: place.clone(), input: None };
+            let (release, private) = Opened::open(run, &compared).await?.ok_or_else(|| {
+                Error::policy(
+                    "its policy has no `[history]`, so that no release can follow it; release it again",
+                )
+                .at(place.out().to_string())
+            })?;
+            let given: BTreeSet<&String> = opened.iter().map(|earlier| &earlier.digest).collect();
+            let after: BTreeSet<&String> =
+                private.history.iter().flat_map(|history| &history.after).collect();
+            if given != after {
+                let (shown, all) = (release.about.shown.clone(), after.len());
+                let why = format!(
+                    "it follows {}, and {} given before it; give all releases of these people with --after, in the order in which they \
+                     were published",
+                    plural(all as u64, "release", "releases"),
+                    plural(given.len() as u64, "other is", "others are"),
+                );
+                return Err(Error::policy(why).at(shown));
+            }
+            opened.push(release);
+            last = Some(private);
+        }
+        let last = last.ok_or_else(|| Error::policy("expected a release").at("--after"))?;
+        let matching = matching_of(&opened, &SamePeople::default())?;
+        Ok(Self { opened, matching, accepts_new_people, last })
+    }
+
+    /// Returns the private record of the last release.
+    pub(in crate::release) fn last(&self) -> &PrivateRecord {
+        &self.last
+    }
+
+    /// Returns the key of the pseudonyms.
+    pub(in crate::release) fn key(&self) -> &PseudonymKey {
+        &self.matching.key
+    }
+
+    /// Returns the digests of the public records.
+    pub(super) fn digests(&self) -> Vec<String> {
+        self.opened.iter().map(|release| release.digest.clone()).collect()
+    }
+
+    /// Returns the number of people that a part of a history has to have.
+    pub(super) fn least(&self, loaded: &Loaded) -> u64 {
+        let earlier = self.opened.iter().flat_map(Opened::requirements);
+        let all = earlier.chain(&loaded.policy.requirements);
+        all.map(|requirement| requirement.model.min_size()).max().unwrap_or_default().max(2)
+    }
+
+    /// Checks that a policy makes a release of the same columns, as all attackers know all quasi-identifiers.
+    ///
+    /// # Errors
+    /// A policy error.
+    pub(super) fn check(&self, next: &About, loaded: &Loaded) -> Result<()> {
+        let columns = |about: &About| about.roles.clone();
+        let Some(first) = self.opened.first() else { return Ok(()) };
+        if columns(next) != columns(&first.about) {
+            let why = format!(
+                "the policy does not release the same columns in the same roles as {}",
+                first.about.shown
+            );
+            return Err(Error::policy(why).at("--after"));
+        }
+        let earlier = self.opened.iter().flat_map(Opened::requirements);
+        if views(earlier.chain(&loaded.policy.requirements)) != [None] {
+            let why = "a model over some of the quasi-identifiers: such releases cannot be followed yet";
+            return Err(Error::policy(why).at("--after"));
+        }
+        Ok(())
+    }
+
+    /// Returns the rows of the releases, which are safe together.
+    ///
+    /// # Errors
+    /// An unmet error if they are not, or a private record is damaged; a data error when memory runs out.
+    pub(super) async fn shown(&self, session: &SessionContext, run: &Run) -> Result<Vec<ShownRows<'_>>> {
+        let mut shown = Vec::with_capacity(self.opened.len() + 1);
+        for release in &self.opened {
+            shown.push(release.shown_rows(session, None, Vec::new(), &self.matching, &[None], run).await?);
+        }
+        let all: Vec<&ShownRows<'_>> = shown.iter().collect();
+        if let Some(people) = self.unsafe_people(session, &all, run).await? {
+            return Err(Error::unmet(format!(
+                "the earlier releases are not safe together: {} in a history of too few; `kanon compare` says which",
+                plural(people.count(), "person is", "people are")
+            )));
+        }
+        Ok(shown)
+    }
+
+    /// Judges releases together; returns the people of histories that are not safe, if there are any.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) async fn unsafe_people(
+        &self,
+        session: &SessionContext,
+        shown: &[&ShownRows<'_>],
+        run: &Run,
+    ) -> Result<Option<PeopleFound>> {
+        let mut people = PeopleFound::default();
+        let verdict = histories::judge(session, shown, &self.matching, 0, &mut people, &run.stop).await?;
+        Ok((!verdict.are_safe()).then_some(people))
+    }
+
+    /// Checks that the people of an input, whose rows are the last of `shown`, are named as in the releases.
+    ///
+    /// # Errors
+    /// An unmet error that says what is unclear.
+    pub(super) async fn check_people(&self, next: &About, shown: &[&ShownRows<'_>], run: &Run) -> Result<()> {
+        let abouts: Vec<&About> = self.opened.iter().map(|release| &release.about).chain([next]).collect();
+        match people_are_unclear(&abouts, shown, &self.matching, run).await?.into_iter().next() {
+            Some(why) => Err(Error::unmet(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Completes what the private record holds of the rows of a release that follows these, and judges it with them.
+    ///
+    /// # Errors
+    /// An unmet error if they are not safe together, a data error when memory runs out.
+    pub(in crate::release) async fn continued(
+        &self,
+        run: &Run,
+        loaded: &Loaded,
+        record: HistoryRecord,
+        made: Continued,
+    ) -> Result<HistoryRecord> {
+        let record = HistoryRecord { after: self.digests(), new_classes: made.new_classes, ..record };
+        let record = record.sealed(self.key())?;
+        let shown = self.shown(&loaded.session, run).await?;
+        let rows = recorded_rows(&record, &loaded.policy.requirements, &self.matching)?;
+        let rows = ShownRows::recorded(&loaded.session, rows, &[None], &run.stop).await?;
+        let all: Vec<&ShownRows<'_>> = shown.iter().chain([&rows]).collect();
+        match self.unsafe_people(&loaded.session, &all, run).await? {
+            Some(people) => Err(Error::unmet(format!(
+                "the release is not safe together with those before it: {} would stand out; nothing was published",
+                individuals(people.count())
+            ))),
+            None => Ok(record),
+        }
+    }
+}
