@@ -172,7 +172,11 @@ impl ReleaseAnswer {
     /// Describes how the recoding was found.
     fn search(&self) -> String {
         let search = &self.search;
+        let is_next = self.public.history.as_ref().is_some_and(|history| !history.after.is_empty());
         match search.nodes {
+            None if is_next => {
+                format!("the classes of the earlier releases again, and new ones by {}", search.method)
+            }
             None if self.released.private.recoding_of.is_some() => {
                 "none: the recoding of the earlier release again".to_owned()
             }
@@ -306,6 +310,13 @@ impl Answer for ReleaseAnswer {
         self.add_recoding(&mut document);
         document.fact("suppressed", self.suppressed());
         document.fact("verified", self.models());
+        if let Some(history) = self.public.history.as_ref().filter(|history| !history.after.is_empty()) {
+            let earlier = plural(history.after.len() as u64, "earlier release", "earlier releases");
+            document.fact(
+                "together",
+                format!("safe with {earlier}: all models hold for the rows of every history"),
+            );
+        }
         let [of_highest, of_mean, of_unique] = [highest, mean, unique].map(percent);
         document.fact("after", format!("highest risk {of_highest}, mean risk {of_mean}, {of_unique} unique"));
         let are_individuals = self.public.individuals.is_some();

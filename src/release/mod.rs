@@ -170,11 +170,10 @@ pub async fn release_after(
     place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
-    let first = after.first().ok_or_else(|| Error::policy("expected a release").at("--after"))?;
-    let key = place.named_key().or_else(|| first.key());
-    let place = place.clone().with_key(key.clone());
-    let after: Vec<Place> = after.iter().map(|earlier| earlier.clone().with_key(key.clone())).collect();
+    let with_key = |earlier: &Place| earlier.clone().with_key(place.named_key());
+    let after: Vec<Place> = after.iter().map(with_key).collect();
     let chain = Chain::open(run, &after, accept_new_people).await?;
+    let place = place.clone().with_key(chain.key_file());
     release_like(run, &input.into(), Earlier::Chain(&chain), released_on, &place, overwrite).await
 }
 

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use datafusion::prelude::DataFrame;
+
 use crate::engine::Run;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::infer_types::Typing;
@@ -13,12 +15,14 @@ use crate::policy::{Files, FilesAndTrees, PolicySpec};
 use crate::release::check_files::{check_folders, check_listing, check_names, check_table, read_tables};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
-use crate::release::kind::{Extent, Folder, Judged, Records, kind_row, kind_row_of_record};
+use crate::release::histories::recorded;
+use crate::release::kind::{Content, Extent, Folder, Judged, Records, kind_row, kind_row_of_record};
 use crate::release::merged_trees;
+use crate::release::publish::key_file::KeyFile;
 use crate::release::publish::local_release::LocalRelease;
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{
-    FileRecord, PrivateRecord, PublicRecord, are_same_models, compared_with, parameters_text,
+    FileRecord, HistoryRecord, PrivateRecord, PublicRecord, are_same_models, compared_with, parameters_text,
 };
 use crate::release::publish::{order, record};
 use crate::verify::Verified;
@@ -219,6 +223,9 @@ async fn against(
             "the record does not say of releases that may follow what the policy and the private record say",
         ));
     }
+    if let (Some(held), Some(place)) = (held, place) {
+        check_history(run, &loaded, &content, &written, held, place).await?;
+    }
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
     }
@@ -234,6 +241,30 @@ async fn against(
         order::check(&public.files_of(table, out)?, &classes, &run.stop)?;
     }
     Ok((judged, with_bytes))
+}
+
+/// Checks what a private record holds of the rows, where the key of their pseudonyms is.
+///
+/// # Errors
+/// An unmet error if the input's rows are others.
+async fn check_history(
+    run: &Run,
+    loaded: &Loaded,
+    content: &Content,
+    written: &[DataFrame],
+    held: &HistoryRecord,
+    place: &Place,
+) -> Result<()> {
+    let Ok(key) = KeyFile::of_release(place, &held.key) else { return Ok(()) };
+    let again = recorded(run, loaded, content, written.first().cloned(), key.key()).await?;
+    let again = again.map(|again| {
+        let (after, new_classes) = (held.after.clone(), held.new_classes.clone());
+        HistoryRecord { after, new_classes, ..again }.sealed(key.key())
+    });
+    match again.transpose()?.as_ref() == Some(held) {
+        true => Ok(()),
+        false => Err(refused("what the private record holds of the rows is not what the input says")),
+    }
 }
 
 /// Opens the input of a release by the second way of reading it, with the merged trees of its private record.

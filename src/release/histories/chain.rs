@@ -1,6 +1,7 @@
 //! The releases that a new one follows, as their records hold them.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use datafusion::prelude::SessionContext;
 
@@ -83,6 +84,11 @@ impl Chain {
     /// Returns the private record of the last release.
     pub(in crate::release) fn last(&self) -> &PrivateRecord {
         &self.last
+    }
+
+    /// Returns the file of the key of the pseudonyms.
+    pub(in crate::release) fn key_file(&self) -> Option<PathBuf> {
+        self.opened.first().and_then(Opened::key_file).map(Path::to_path_buf)
     }
 
     /// Returns the key of the pseudonyms.

@@ -457,15 +457,15 @@ impl NextRelease {
         let content = content_by_rows(policy, loaded.schema(), Arc::new(lines))?;
         let schema = Arc::clone(&content.tables[0].schema);
         let rows = vec![planned_rows_by(run, loaded, class, kept, &schema, &budget)?];
-        let warnings = self.warnings();
+        let remarks = self.remarks();
         let plan = ReleasePlan {
             content,
             rows,
             secret: Secret::default(),
             costs,
             utility: None,
-            remarks: Vec::new(),
-            warnings,
+            remarks,
+            warnings: Vec::new(),
             budget,
             held,
         };
@@ -494,24 +494,24 @@ impl NextRelease {
         Ok(())
     }
 
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
         let new = self.waiting(|row| row.is_new);
         if new > 0 {
-            warnings.push(format!(
+            remarks.push(format!(
                 "{} until enough others are new with them",
                 plural(new, "new individual waits", "new individuals wait")
             ));
         }
         if self.parts.companions + self.parts.left_out > 0 {
-            warnings.push(format!(
+            remarks.push(format!(
                 "{} not shown again: {} because others left or changed, {} because their class cannot be shown in parts",
                 plural(self.parts.companions + self.parts.left_out, "individual is", "individuals are"),
                 self.parts.companions,
                 self.parts.left_out
             ));
         }
-        warnings
+        remarks
     }
 
     /// Returns the loss of each quasi-identifier, in policy order.

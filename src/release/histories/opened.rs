@@ -1,5 +1,6 @@
 //! A release that is judged with others: with its input, or by what its private record holds of its rows.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -52,6 +53,7 @@ struct Recorded {
     history: HistoryRecord,
     requirements: Vec<Requirement>,
     key: PseudonymKey,
+    key_file: PathBuf,
 }
 
 impl Opened {
@@ -97,14 +99,20 @@ impl Opened {
             return Err(refused());
         }
         let key = KeyFile::of_release(&release.place, &history.key)?;
-        if !history.is_sealed_with(&key)? {
+        if !history.is_sealed_with(key.key())? {
             return Err(refused());
         }
+        let (key_file, key) = (key.path().to_path_buf(), key.key().clone());
         Ok(Self {
             about: About::of_record(local.shown(), public, &history),
             digest: public.digest.clone(),
             _local: local,
-            rows: Rows::Recorded(Box::new(Recorded { history, requirements: recorded_models(public)?, key })),
+            rows: Rows::Recorded(Box::new(Recorded {
+                history,
+                requirements: recorded_models(public)?,
+                key,
+                key_file,
+            })),
         })
     }
 
@@ -146,6 +154,11 @@ impl Opened {
             Rows::OfInput(_) => None,
             Rows::Recorded(recorded) => Some((&recorded.history, &recorded.key)),
         }
+    }
+
+    /// Returns the file of the key of the pseudonyms, if the rows are read in the private record.
+    pub(super) fn key_file(&self) -> Option<&Path> {
+        if let Rows::Recorded(recorded) = &self.rows { Some(&recorded.key_file) } else { None }
     }
 
     /// Returns what says which class shows a row of the input; `None` where the private record says it.

@@ -97,7 +97,7 @@ pub(in crate::release) async fn recorded(
 /// A policy error if the key is missing, an unmet error if the record is damaged.
 pub(in crate::release) fn recorded_lines(history: &HistoryRecord, place: Option<&Place>) -> Result<RowLines> {
     let place = place.ok_or_else(|| Error::internal("histories: a release without a place"))?;
-    let key = KeyFile::of_release(place, &history.key)?;
+    let key = KeyFile::of_release(place, &history.key)?.key().clone();
     let row = history.row.iter().map(|column| column.name.clone());
     let names = RowNames { person: history.person.name.clone(), row: row.collect(), key };
     let lines = STANDARD.decode(&history.rows).map_err(|_| refused())?;

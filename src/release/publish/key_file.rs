@@ -42,23 +42,39 @@ impl KeyFile {
         }
     }
 
-    /// Reads the key of a release, which is recognized so.
+    /// Finds the key of a release, which is recognized so: the file that was named, or any `.key` beside the private record, where those
+    /// of all releases that follow one another may be.
     ///
     /// # Errors
     /// A policy error if it is not there, or another one.
-    pub(in crate::release) fn of_release(place: &Place, id: &str) -> Result<PseudonymKey> {
+    pub(in crate::release) fn of_release(place: &Place, id: &str) -> Result<Self> {
         let path = path_of(place)?;
         let named = |why: &str| {
             Error::policy(format!("{why}; give the key of the first release with --key"))
                 .at(path.display().to_string())
         };
-        match read(&path)? {
-            None => {
-                Err(named("the key of the pseudonyms is missing, without which nobody can be found again"))
+        let found = match read(&path)? {
+            Some(key) if key.id()? == id => return Ok(Self { path, key, is_new: false }),
+            found => found,
+        };
+        if place.named_key().is_none() {
+            for path in keys_beside(&path) {
+                // Another file may be of something else.
+                match read(&path) {
+                    Ok(Some(key)) if key.id()? == id => return Ok(Self { path, key, is_new: false }),
+                    _ => {}
+                }
             }
-            Some(key) if key.id()? != id => Err(named("this is the key of other pseudonyms")),
-            Some(key) => Ok(key),
         }
+        Err(named(match found {
+            None => "the key of the pseudonyms is missing, without which nobody can be found again",
+            Some(_) => "this is the key of other pseudonyms",
+        }))
+    }
+
+    /// Returns the file.
+    pub(in crate::release) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(in crate::release) fn key(&self) -> &PseudonymKey {
@@ -88,6 +104,16 @@ fn path_of(place: &Place) -> Result<PathBuf> {
         let why = "the key of the pseudonyms is a file of this machine, beside the private record; give a path with --key";
         Error::policy(why).at(place.out().to_string())
     })
+}
+
+/// Returns the other keys in the folder of a key, in order.
+fn keys_beside(path: &Path) -> Vec<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut keys: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "key")).collect();
+    keys.sort_unstable();
+    keys
 }
 
 fn read(path: &Path) -> Result<Option<PseudonymKey>> {
