@@ -151,6 +151,25 @@ impl Assignment {
         Ok(Self { columns, lines_show, is_of_earlier: false, lines, class_of_line, _held: held })
     }
 
+    /// Returns an assignment that says which rows are shown; their labels are those of their values.
+    ///
+    /// # Errors
+    /// An unmet error if a row is there twice, a data error when memory runs out.
+    pub(crate) fn of_shown_rows(lines: &RowLines, ends: Ends, budget: &Arc<dyn Budget>) -> Result<Self> {
+        let nothing = RowLines {
+            names: lines.names.clone(),
+            classes: vec![Vec::new()],
+            are_earlier: vec![true],
+            rows: lines.rows.iter().map(|(row, class)| (*row, class.map(|_| 0))).collect(),
+        };
+        Self::of_rows(&nothing, Vec::new(), ends, budget)
+    }
+
+    /// Returns whether it says what classes show.
+    pub(crate) fn has_labels(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
     /// Returns how rows are named, where the lines are of rows.
     pub(crate) fn row_names(&self) -> Option<&RowNames> {
         if let Lines::OfRows(names, _) = &self.lines { Some(names) } else { None }

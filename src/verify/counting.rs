@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
-use datafusion::logical_expr::{Expr, cast, lit};
+use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
 
@@ -94,11 +94,15 @@ pub(crate) fn numbered_input(
     let is_quasi = |index: usize| expected.columns[index].1.is_some();
     let mut values = assigner.values().iter();
     let mut columns = Vec::with_capacity(expected.columns.len() + others.len());
-    for (index, (name, _)) in expected.columns.iter().enumerate() {
+    for (index, ((name, generalizer), labels)) in expected.columns.iter().zip(labels).enumerate() {
         let values = if is_quasi(index) { values.next() } else { None };
-        columns.push(match values {
-            Some(values) => number_of("kanon_value", name, None, values).alias(value_name(index)),
-            None => column(name).alias(column_name(index)),
+        columns.push(match (values, generalizer, labels) {
+            (Some(values), ..) => number_of("kanon_value", name, None, values).alias(value_name(index)),
+            // Without labels of its own, the assignment says which rows are shown.
+            (None, Some(generalizer), Some(labels)) => {
+                number_of("kanon_label", name, Some(generalizer), labels).alias(value_name(index))
+            }
+            _ => column(name).alias(column_name(index)),
         });
     }
     columns.extend(others.iter().cloned());
@@ -109,19 +113,26 @@ pub(crate) fn numbered_input(
     columns.extend(names.iter().cloned());
     let rows = input.select(columns).context(doing)?;
 
-    let value_numbers = expected.quasi().map(|index| column(value_name(index)));
-    let class = assigner.class_of(of_names.chain(value_numbers).collect());
+    let has_labels = assigner.assignment().has_labels();
+    let value_numbers = || expected.quasi().map(|index| column(value_name(index)));
+    let looked_at = of_names.chain(value_numbers().filter(|_| has_labels));
+    let class = assigner.class_of(looked_at.collect());
     let mut columns = vec![class.alias(ASSIGNED)];
-    columns.extend(as_is().chain(others_by_name()));
+    columns.extend(as_is().chain(others_by_name()).chain(value_numbers().filter(|_| !has_labels)));
     let rows = rows.select(columns).context(doing)?;
 
     let quasi: Vec<&Labels> = labels.iter().flatten().map(|labels| &**labels).collect();
     let mut of_class = assigner.assignment().label_numbers(&quasi)?.into_iter();
     let mut columns = Vec::with_capacity(expected.columns.len() + others.len());
+    let is_shown = || column(ASSIGNED).not_eq(lit(SUPPRESSED));
     for (index, (name, _)) in expected.columns.iter().enumerate() {
         let labels = if is_quasi(index) { of_class.next() } else { None };
         let value = match labels {
             Some(labels) => of_values(Arc::new(LabelOfClass(labels)), name, column(ASSIGNED)),
+            None if is_quasi(index) => {
+                let mut label = when(is_shown(), column(value_name(index)));
+                label.otherwise(lit(SUPPRESSED)).context(doing)?
+            }
             None => column(column_name(index)),
         };
         columns.push(value.alias(column_name(index)));

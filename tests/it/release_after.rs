@@ -149,7 +149,7 @@ fn chains_hold_for_who_has_all_files() {
     let chains = std::env::var("KANON_CHAINS").map_or(4, |text| text.parse().unwrap());
     let mut random = ChaCha8Rng::seed_from_u64(2026);
     let (mut followed, mut refused, mut again, mut new) = (0, 0, 0, 0);
-    for method in ["mondrian", "local", "clusters"] {
+    for method in ["auto", "mondrian", "local", "clusters"] {
         for chain in 0..chains {
             let place = Place::new();
             let (inputs, l) = (lives(&mut random), below(&mut random, 3) == 0);

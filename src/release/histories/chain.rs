@@ -96,6 +96,11 @@ impl Chain {
         &self.matching.key
     }
 
+    /// Returns the level of a quasi-identifier, where classes show levels.
+    pub(super) fn level(&self, quasi: &str) -> Option<usize> {
+        self.opened.first()?.recoding.level(quasi).map(|level| level.level)
+    }
+
     /// Returns the digests of the public records.
     pub(super) fn digests(&self) -> Vec<String> {
         self.opened.iter().map(|release| release.digest.clone()).collect()

@@ -2,6 +2,8 @@
 
 mod about;
 pub(in crate::release) mod chain;
+mod next_classes;
+mod next_plan;
 pub(in crate::release) mod next_release;
 mod opened;
 mod recorded;

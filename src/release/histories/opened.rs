@@ -21,7 +21,7 @@ use crate::release::histories::recorded::refused;
 use crate::release::kind::{Content, Records, kind_row};
 use crate::release::publish::key_file::KeyFile;
 use crate::release::publish::local_release::{LocalRelease, Needed};
-use crate::release::publish::record::{HistoryRecord, PrivateRecord, PublicRecord};
+use crate::release::publish::record::{HistoryRecord, PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::unchanged::has_bytes_of;
 use crate::release::verify_folder::{checked_record, opened_again, recorded_models};
 use crate::release::written_columns::as_texts;
@@ -31,8 +31,9 @@ use crate::verify::histories::{Matching, Member, RecordedRows, ShownRows, View, 
 /// A release that is judged with others.
 pub(super) struct Opened {
     pub(super) about: About,
-    /// The digest of its public record.
+    /// The digest of its public record, and what that says of the quasi-identifiers.
     pub(super) digest: String,
+    pub(super) recoding: RecodingRecord,
     _local: LocalRelease,
     rows: Rows,
 }
@@ -106,6 +107,7 @@ impl Opened {
         Ok(Self {
             about: About::of_record(local.shown(), public, &history),
             digest: public.digest.clone(),
+            recoding: public.recoding.clone(),
             _local: local,
             rows: Rows::Recorded(Box::new(Recorded {
                 history,
@@ -135,6 +137,7 @@ impl Opened {
         Ok(Self {
             about: About::of_input(local.shown(), &loaded, &run.stop).await?,
             digest: public.digest.clone(),
+            recoding: public.recoding.clone(),
             _local: local,
             rows: Rows::OfInput(Box::new(OfInput { loaded, content, written })),
         })

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer};
 use crate::input::Loaded;
 use crate::input::population::PopulationTable;
+use crate::method::ReleaseKind;
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::{self, ClassKeys, ClassNumbers};
@@ -284,6 +285,9 @@ impl ClassesJudge {
                     let mut assignment = Assignment::read(lines.clone(), hierarchies, lines_show, budget)?;
                     assignment.is_of_earlier = *is_of_earlier;
                     assignment
+                }
+                AssignedLines::OfRows(lines) if policy.kind == ReleaseKind::Levels => {
+                    Assignment::of_shown_rows(lines, ends, budget)?
                 }
                 AssignedLines::OfRows(lines) => Assignment::of_rows(lines, hierarchies, ends, budget)?,
             };

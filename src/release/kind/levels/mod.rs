@@ -23,8 +23,9 @@ use crate::policy::Policy;
 use crate::release::apply::ClassKeys;
 use crate::release::check_record::refused;
 use crate::release::earlier_recoding::no_recoding;
+use crate::release::histories::recorded_lines;
 use crate::release::kind::classes::{
-    ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, planned_rows,
+    AssignedLines, ClassesJudge, KeptClasses, check_not_empty, content, finer, order_of_labels, planned_rows,
 };
 use crate::release::kind::measure::{Measured, RecodingParts, Searched, losses_of_node};
 use crate::release::kind::recorded_table::RecordedTable;
@@ -38,6 +39,7 @@ use crate::release::publish::record::{
 use crate::release::released_labels::released_labels;
 use crate::release::released_schema::released_schema;
 use crate::release::search::limit;
+use crate::verify::row_lines::RowLines;
 
 /// The row of this kind.
 pub(super) struct Levels;
@@ -103,7 +105,7 @@ impl Kind for Levels {
         let schema = schema(policy, loaded.schema(), &generalizers)?;
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
         let rows = vec![planned_rows(run, loaded, classes, kept, &schema, &budget)?];
-        let content = content_of(policy, schema, &levels, generalizers)?;
+        let content = content_of(policy, schema, &levels, generalizers, None)?;
         Ok(ReleasePlan {
             content,
             rows,
@@ -132,7 +134,12 @@ impl Kind for Levels {
             generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
             levels.push(level);
         }
-        content_of(policy, schema(policy, input, &generalizers)?, &levels, generalizers)
+        let history = records.private.and_then(|private| private.history.as_ref());
+        if let Some(history) = history.filter(|history| !history.after.is_empty()) {
+            let lines = Arc::new(recorded_lines(history, records.place)?);
+            return content_by_rows(policy, input, &levels, generalizers, lines);
+        }
+        content_of(policy, schema(policy, input, &generalizers)?, &levels, generalizers, None)
     }
 
     fn check_columns(&self, public: &PublicRecord) -> Result<()> {
@@ -152,11 +159,27 @@ fn are_allowed(levels: &[usize], policy: &Policy) -> bool {
     levels.len() == ranges.len() && levels.iter().zip(&ranges).all(|(level, range)| range.contains(level))
 }
 
+/// Returns what a release shows that follows others, and so does not show all rows of a class.
+///
+/// # Errors
+/// An internal error if a released column is not in the input.
+pub(in crate::release) fn content_by_rows(
+    policy: &Policy,
+    input: &Schema,
+    levels: &[usize],
+    generalizers: Vec<Arc<dyn Generalizer>>,
+    lines: Arc<RowLines>,
+) -> Result<Content> {
+    let assignment = Some(AssignedLines::OfRows(lines));
+    content_of(policy, schema(policy, input, &generalizers)?, levels, generalizers, assignment)
+}
+
 fn content_of(
     policy: &Policy,
     schema: SchemaRef,
     levels: &[usize],
     generalizers: Vec<Arc<dyn Generalizer>>,
+    assignment: Option<AssignedLines>,
 ) -> Result<Content> {
     let columns =
         policy.released_quasi().map(|at| LevelRecord::of(&policy.quasi[at], levels[at], &*generalizers[at]));
@@ -164,7 +187,7 @@ fn content_of(
     let judge = ClassesJudge {
         finer: finer(policy, |quasi| levels.get(quasi)?.checked_sub(1)),
         generalizers,
-        assignment: None,
+        assignment,
     };
     content(policy, schema, recoding, Box::new(judge))
 }
@@ -223,13 +246,26 @@ pub fn label_kept(
 /// order.
 fn padded(column: &EncodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dyn Generalizer>, ArrayRef)> {
     let coded = column.level(level);
-    let generalizer = &column.hierarchy().levels()[level];
     let mut distinct = codes.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
     let released =
         take(coded.labels(), &UInt32Array::from(distinct), None).context("labelling the kept classes")?;
-    let Some(padded) = generalizer.with_label_width(&released) else {
+    labels_under(column, level, &released)
+}
+
+/// Returns the generalizer of a level, padded for these labels, and all its labels in code order.
+///
+/// # Errors
+/// An internal error if the labels cannot be made.
+pub(in crate::release) fn labels_under(
+    column: &EncodedColumn,
+    level: usize,
+    released: &ArrayRef,
+) -> Result<(Arc<dyn Generalizer>, ArrayRef)> {
+    let coded = column.level(level);
+    let generalizer = &column.hierarchy().levels()[level];
+    let Some(padded) = generalizer.with_label_width(released) else {
         return Ok((Arc::clone(generalizer), Arc::clone(coded.labels())));
     };
     // One value represents each label.
