@@ -122,6 +122,14 @@ fn promises(record: &PublicRecord, people: &str) -> Vec<String> {
     if epsilon.is_none() {
         promises.push(alone(record, people));
     }
+    if let Some(history) = record.history.as_ref().filter(|history| !history.after.is_empty()) {
+        let count = history.after.len() as u64;
+        promises.push(format!(
+            "The same of this release together with {} of the same people before it: whoever has all of them learns from the groups in which \
+             a row is shown, and from those in which it is not, no more than one group alone tells.",
+            plural(count, "release", "releases")
+        ));
+    }
     if let Some(statement) = &record.statement {
         promises.extend(assertions(statement, record, people));
     }
@@ -178,8 +186,16 @@ fn not_promised(record: &PublicRecord) -> Vec<String> {
             NO_LAW,
         ],
         None => vec![
-            "Anything against somebody who knows more than the quasi-identifiers, can rule out sensitive values, or compares this \
-             release with\n  another one of the same people.",
+            match record.history.as_ref().is_some_and(|history| !history.after.is_empty()) {
+                true => {
+                    "Anything against somebody who knows more than the quasi-identifiers, can rule out sensitive values, or compares this \
+                     release with\n  another one of the same people than those that it follows and that follow it."
+                }
+                false => {
+                    "Anything against somebody who knows more than the quasi-identifiers, can rule out sensitive values, or compares this \
+                     release with\n  another one of the same people."
+                }
+            },
             "How many rows a person has, where people have several.",
             NO_LAW,
         ],

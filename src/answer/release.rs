@@ -326,7 +326,14 @@ impl Answer for ReleaseAnswer {
         }
         add_homogeneous(&mut document, &self.public.homogeneous, are_individuals);
         add_as_is(&mut document, &self.as_is, *least_holders, are_individuals);
-        remarks.iter().for_each(|remark| document.warning(Weight::Reveals, remark));
+        // Those of a release that follows others are about who is not shown.
+        let is_next = self.public.history.as_ref().is_some_and(|history| !history.after.is_empty());
+        for remark in remarks {
+            match is_next {
+                true => document.fact("waiting", remark),
+                false => document.warning(Weight::Reveals, remark),
+            }
+        }
         document.fact("wrote", self.wrote());
         document.advice(
             "keep",

@@ -1,7 +1,7 @@
 //! The parts of histories that a further release may show.
 //!
 //! The rows of a *history* are those that all earlier releases show alike. A further release shows them whole, not at all, or in parts,
-//! each with at least k people: those that it shows again, those of them that changed, if everybody knows who did, and the rest. Who
+//! each with at least k people: those that it shows again, by which of their earlier values they have, if everybody knows, and the rest. Who
 //! left is in the rest. If too few did, companions are left out with them: chosen by an order that depends on a key and not on
 //! values.
 
@@ -21,10 +21,9 @@ pub struct EarlierRow {
 /// What became of a row that an earlier release shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Now {
-    /// It is in the input, and its class covers it.
-    Same,
-    /// The same, but other values of it changed, as everybody knows.
-    Changed,
+    /// It is in the input, and its class covers it. Everybody sees which of the values that it was shown with it has again, or that it
+    /// has new ones: that has a number.
+    Again(u64),
     /// It left, or its class does not cover it any more.
     Gone,
 }
@@ -113,7 +112,7 @@ mod tests {
 
     /// A class of `same` people of whom `gone` more left.
     fn class(same: u32, gone: u32) -> Vec<EarlierRow> {
-        let stay = (0..same).map(|person| row(0, person, Now::Same));
+        let stay = (0..same).map(|person| row(0, person, Now::Again(0)));
         stay.chain((same..same + gone).map(|person| row(0, person, Now::Gone))).collect()
     }
 
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn few_changed_rows_are_left_out() {
         let rows = |changed: u32| -> Vec<EarlierRow> {
-            let now = |person: u32| if person < changed { Now::Changed } else { Now::Same };
+            let now = |person: u32| if person < changed { Now::Again(1) } else { Now::Again(0) };
             (0..10).map(|person| row(0, person, now(person))).collect()
         };
         // One changed: four companions hide it.
@@ -164,8 +163,8 @@ mod tests {
             let rows = (0..people * 3 / 2).map(|at| {
                 let now = match below(if calm { 20 } else { 4 }) {
                     0 => Now::Gone,
-                    1 => Now::Changed,
-                    _ => Now::Same,
+                    1 => Now::Again(1),
+                    _ => Now::Again(0),
                 };
                 row(0, u32::try_from(at % people).unwrap(), now)
             });

@@ -54,6 +54,9 @@ pub(crate) struct Release {
     /// classes of their own, so that all releases together are as safe as each is alone. They need `[history]` and their key.
     #[arg(long, value_name = "OUT", conflicts_with_all = ["policy", "recoding"])]
     after: Vec<PathBuf>,
+    /// The private record of each release that is followed, in their order, where it is not beside it.
+    #[arg(long, value_name = "FILE", requires = "after")]
+    after_private: Vec<PathBuf>,
     /// Go on although fewer than half of the people come back.
     #[arg(long, requires = "after")]
     accept_new_people: bool,
@@ -90,15 +93,21 @@ impl Release {
         check_is_folder(&to)?;
         let earlier = |path| {
             let at = Address::parse(path)?;
-            let record = earlier(&at, &run.stop)?;
+            let record = earlier(&at, "--recoding", &run.stop)?;
             Ok((at, record))
         };
-        let after = self.after.iter().map(|path| place_of(path)).collect::<Result<Vec<Place>>>()?;
+        let after = self.followed()?;
         let last = after.last().map(|last| {
-            let missing =
-                || Error::policy("its private record is needed; name that").at(last.out().to_string());
+            let missing = || {
+                let private = last.private().map_or(String::new(), |private| format!(" {private}"));
+                Error::policy(format!("the private record{private} is missing; name it with --after-private"))
+                    .at(format!("--after {}", last.out()))
+            };
             let private = last.private().ok_or_else(missing)?;
-            self::earlier(private, &run.stop).map(|record| (private.clone(), record))
+            let exists = private.local().is_none_or(Path::exists);
+            let record =
+                exists.then(|| self::earlier(private, "--after", &run.stop)).ok_or_else(missing)??;
+            Ok((private.clone(), record))
         });
         let earlier = self.recoding.as_deref().map(earlier).or(last).transpose()?;
         let open = |path: &Path| PolicyFile::open(path, &self.set, &self.input.words());
@@ -205,8 +214,8 @@ fn check_is_folder(out: &Address) -> Result<()> {
 }
 
 /// Reads the private record of an earlier release.
-fn earlier(at: &Address, stop: &CancelToken) -> Result<PrivateRecord> {
-    let place = format!("--recoding {at}");
+fn earlier(at: &Address, flag: &str, stop: &CancelToken) -> Result<PrivateRecord> {
+    let place = format!("{flag} {at}");
     let record = match at {
         Address::Local(path) if !path.exists() => {
             return Err(Error::data("no such file").coded(ErrorCode::NotFound).at(place));
@@ -255,11 +264,26 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns the place of a release by its folder or its private record.
-fn place_of(path: &Path) -> Result<Place> {
-    let at = Address::parse(path)?;
-    match path.to_str().and_then(|text| text.strip_suffix(PRIVATE_END)) {
-        Some(out) => Place::of(Address::parse(out)?, Some(at)),
-        None => Place::of(at, None),
+impl Release {
+    /// Returns the places of the releases that this one follows.
+    fn followed(&self) -> Result<Vec<Place>> {
+        let (count, private) = (self.after.len(), self.after_private.len());
+        if private > 0 && private != count {
+            let why = format!(
+                "expected one for each of the {count} releases of --after, in their order, found {private}"
+            );
+            return Err(Error::policy(why).at("--after-private"));
+        }
+        let mut places = Vec::with_capacity(count);
+        for (at, path) in self.after.iter().enumerate() {
+            let out = Address::parse(path)?;
+            let beside = path.to_str().and_then(|text| text.strip_suffix(PRIVATE_END));
+            places.push(match (self.after_private.get(at), beside) {
+                (Some(private), _) => Place::of(out, Some(Address::parse(private)?))?,
+                (None, Some(release)) => Place::of(Address::parse(release)?, Some(out))?,
+                (None, None) => Place::of(out, None)?,
+            });
+        }
+        Ok(places)
     }
 }

@@ -107,7 +107,7 @@ pub(crate) fn pseudonym(key: &PseudonymKey, purpose: &str, columns: Vec<Expr>) -
         key: key.clone(),
         purpose: purpose.to_owned(),
         // Two of one column in one plan need two names: the engine merges calls that print alike.
-        name: format!("kanon_pseudonym_{purpose}"),
+        name: format!("kanon_pseudonym_{purpose}_{}", key.id().unwrap_or_default()),
         signature: Signature::variadic_any(Volatility::Immutable),
     };
     ScalarUDF::new_from_impl(function).call(columns)

@@ -170,6 +170,13 @@ pub async fn release_after(
     place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
+    let whole = |place: &Place| Ok::<_, Error>(place.absolute()?.out().clone());
+    for earlier in after {
+        if whole(earlier)? == whole(place)? {
+            let why = "is one of those that are followed; choose another place";
+            return Err(Error::policy(why).at(format!("--to {}", place.out())));
+        }
+    }
     let with_key = |earlier: &Place| earlier.clone().with_key(place.named_key());
     let after: Vec<Place> = after.iter().map(with_key).collect();
     let chain = Chain::open(run, &after, accept_new_people).await?;

@@ -55,7 +55,8 @@ fn lives(random: &mut ChaCha8Rng) -> Vec<Vec<Visit>> {
         }
     };
     arrive(&mut all, 30 + below(random, 30), random);
-    let (arriving, leaving, changing) = (below(random, 15), below(random, 3), below(random, 3));
+    let (arriving, leaving) = (below(random, 15), below(random, 3));
+    let changing = [0, 1, 2, 20][below(random, 4) as usize];
     let mut inputs = Vec::new();
     for _ in 0..2 + below(random, 5) {
         inputs.push(all.iter().filter(|(_, is_there)| *is_there).map(|(visit, _)| visit.clone()).collect());
@@ -65,8 +66,10 @@ fn lives(random: &mut ChaCha8Rng) -> Vec<Vec<Visit>> {
             }
             if below(random, 60) < changing {
                 let new = drawn(random, visit.person, visit.visit);
-                match below(random, 2) {
+                match below(random, 4) {
                     0 => visit.diagnosis = new.diagnosis,
+                    // Many change to the same, and back.
+                    1 | 2 => visit.diagnosis = if visit.diagnosis == "flu" { "gout" } else { "flu" },
                     _ => *visit = new,
                 }
             }
@@ -120,12 +123,12 @@ fn attack(inputs: &[Vec<Visit>], files: &[BTreeMap<String, Vec<String>>], l: boo
     }
     let mut histories: BTreeMap<Vec<String>, Vec<Vec<Option<&Visit>>>> = BTreeMap::new();
     for (mark, row) in rows {
-        let mut last: Option<&str> = None;
+        let mut seen: Vec<&str> = Vec::new();
         let states = files.iter().zip(&row).map(|(shown, visit)| {
             let Some(class) = shown.get(&mark) else { return String::new() };
-            let diagnosis = visit.unwrap().diagnosis;
-            let has_changed = last.replace(diagnosis).is_some_and(|before| before != diagnosis);
-            format!("{class:?} {has_changed}")
+            // Any two releases show whether the row changed between them.
+            seen.push(visit.unwrap().diagnosis);
+            format!("{class:?} {:?}", seen.iter().map(|one| seen.last() == Some(one)).collect::<Vec<_>>())
         });
         let states: Vec<String> = states.collect();
         if states.iter().any(|state| !state.is_empty()) {
@@ -262,4 +265,67 @@ fn an_extract_follows_another() {
     place.write("new.csv", csv(&renumbered));
     place.run("release new.csv --after march --to other").exit(1).says("0 of 60 individuals come back");
     place.run("release new.csv --after march --to other --accept-new-people").exit(0);
+}
+
+/// Who has the first and the third release sees who is as before, whatever the second one shows.
+#[test]
+fn values_that_come_back_are_seen() {
+    let place = Place::new();
+    place.write("p.toml", policy("mondrian", false).replace("k = 3", "k = 2"));
+    let visits = |of_first: &'static str, others: &'static str| -> Vec<Visit> {
+        let visit = |person: u32| Visit {
+            person,
+            visit: 0,
+            age: 20 + 10 * (person / 4),
+            zip: 1000,
+            diagnosis: if person == 0 { of_first } else { others },
+        };
+        (0..16).map(visit).collect()
+    };
+    for (name, input) in
+        [("a", visits("flu", "flu")), ("b", visits("gout", "gout")), ("c", visits("flu", "cold"))]
+    {
+        place.write(&format!("{name}.csv"), csv(&input));
+    }
+    place.run("release a.csv --policy p.toml --to a").exit(0);
+    place.run("release b.csv --after a --to b").exit(0);
+    let released = place.run("release c.csv --after a --after b --to c --format json").exit(0).json();
+    assert_eq!(released["public"]["tables"][0]["rows"], json!(14), "the one who is as before, and another");
+    place.run("compare a b c").exit(0);
+    place
+        .run("compare a b c --input a.csv --input b.csv --input c.csv --row visit --changes diagnosis")
+        .exit(0);
+    place.run("release c.csv --policy p.toml --to alone --key a.key").exit(0);
+    let ran = place
+        .run("compare a b alone --input a.csv --input b.csv --input c.csv --row visit --changes diagnosis");
+    assert_eq!(ran.exit(1).out.contains("1 individual has a row"), true);
+    // A release that is followed stays.
+    place
+        .run("release c.csv --after a --after b --to b --overwrite")
+        .exit(2)
+        .says("is one of those that are followed");
+    place
+        .run("release c.csv --after b --after a --to d")
+        .exit(2)
+        .says("b: it follows 1 release, and 0 others are given before it");
+    place.run("release a.csv --policy p.toml --to a --key b.key --overwrite").exit(0);
+    let ran = place.run("compare a b --input a.csv --input b.csv --row visit").exit(1);
+    assert!(ran.out.contains("b follows a release that is not among these"), "{ran:?}");
+}
+
+/// Private records that are kept elsewhere.
+#[test]
+fn records_kept_elsewhere_are_followed() {
+    let place = Place::new();
+    place.write("p.toml", policy("mondrian", false));
+    let mut random = ChaCha8Rng::seed_from_u64(8);
+    let march: Vec<Visit> = (0..30).map(|person| drawn(&mut random, person, 0)).collect();
+    place.write("march.csv", csv(&march));
+    place.run("release march.csv --policy p.toml --to march --private kept/march.json").exit(0);
+    place
+        .run("release march.csv --after march --to june")
+        .exit(2)
+        .says("--after march: the private record march.private.json is missing");
+    place.run("release march.csv --after march --after-private kept/march.json --to june --private kept/june.json").exit(0);
+    place.run("compare march june --private kept/march.json --private kept/june.json").exit(0);
 }

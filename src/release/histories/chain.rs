@@ -13,8 +13,10 @@ use crate::plural::{individuals, plural};
 use crate::release::histories::about::About;
 use crate::release::histories::opened::{Opened, recorded_rows};
 use crate::release::histories::{Compared, SamePeople, matching_of, people_are_unclear, views};
+use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{HistoryRecord, PrivateRecord};
+use crate::release::verify_folder::checked_record;
 use crate::verify::histories::{self, MOST_RELEASES, Matching, PeopleFound, ShownRows};
 
 /// The releases that a new one follows, in the order in which they were published.
@@ -50,6 +52,24 @@ impl Chain {
                 MOST_RELEASES - 1
             )));
         }
+        let mut given: Vec<String> = Vec::with_capacity(places.len());
+        for place in places {
+            let local = LocalRelease::read(place, Needed::Record, &run.stop)?;
+            let shown = place.out().to_string();
+            let public = checked_record(local.out()).map_err(|error| local.named(error).at(&shown))?;
+            let after = public.history.iter().flat_map(|history| &history.after);
+            let after: BTreeSet<&String> = after.collect();
+            if after != given.iter().collect() {
+                let why = format!(
+                    "it follows {}, and {} given before it; give all releases of these people with --after, as they are, in the order in \
+                     which they were published",
+                    plural(after.len() as u64, "release", "releases"),
+                    plural(given.len() as u64, "other is", "others are"),
+                );
+                return Err(Error::policy(why).at(shown));
+            }
+            given.push(public.digest.clone());
+        }
         let mut opened: Vec<Opened> = Vec::with_capacity(places.len());
         let mut last = None;
         for place in places {
@@ -60,19 +80,6 @@ impl Chain {
                 )
                 .at(place.out().to_string())
             })?;
-            let given: BTreeSet<&String> = opened.iter().map(|earlier| &earlier.digest).collect();
-            let after: BTreeSet<&String> =
-                private.history.iter().flat_map(|history| &history.after).collect();
-            if given != after {
-                let (shown, all) = (release.about.shown.clone(), after.len());
-                let why = format!(
-                    "it follows {}, and {} given before it; give all releases of these people with --after, in the order in which they \
-                     were published",
-                    plural(all as u64, "release", "releases"),
-                    plural(given.len() as u64, "other is", "others are"),
-                );
-                return Err(Error::policy(why).at(shown));
-            }
             opened.push(release);
             last = Some(private);
         }
@@ -118,6 +125,9 @@ impl Chain {
     /// # Errors
     /// A policy error.
     pub(super) fn check(&self, next: &About, loaded: &Loaded) -> Result<()> {
+        for column in self.matching.row.iter().chain([&self.matching.person]) {
+            next.type_of(column)?;
+        }
         let columns = |about: &About| about.roles.clone();
         let Some(first) = self.opened.first() else { return Ok(()) };
         if columns(next) != columns(&first.about) {

@@ -132,6 +132,7 @@ pub async fn judge_together(
     };
     let abouts: Vec<&About> = opened.iter().map(|release| &release.about).collect();
     judged.cannot_tell.extend(renamed_sensitive(abouts.iter().copied(), &matching.changes));
+    judged.cannot_tell.extend(missing_between(&opened));
     judged.cannot_tell.extend(people_are_unclear(&abouts, &shown, &matching, run).await?);
     let mut people_found = PeopleFound::default();
     for (view, over) in views.into_iter().enumerate() {
@@ -228,6 +229,16 @@ async fn people_are_unclear(
         }
     }
     Ok(unclear)
+}
+
+/// Returns sentences about releases that follow others which are not given, or are not what they were.
+fn missing_between(opened: &[Opened]) -> Vec<String> {
+    let of_release = opened.iter().enumerate().filter_map(|(at, release)| {
+        let is_given = |digest: &String| opened[..at].iter().any(|earlier| earlier.digest == *digest);
+        let why = "follows a release that is not among these, or not as it was: what is out counts, so give all, in their order";
+        (!release.after.iter().all(is_given)).then(|| format!("{} {why}", release.about.shown))
+    });
+    of_release.collect()
 }
 
 /// Returns the place of the first release that is not safe with those before it, where all together are not.

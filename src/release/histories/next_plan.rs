@@ -123,10 +123,10 @@ impl NextRelease {
     /// Refuses a release that suppresses more individuals than the policy allows.
     fn check_limit(&self, policy: &Policy, classes: &ClassTable) -> Result<()> {
         let (limit, waiting) = (limit(policy, classes), self.waiting(|_| true));
-        if policy.individual().is_some() && waiting > limit {
+        if waiting > limit {
             return Err(Error::unmet(format!(
                 "{} could not be shown safely, and suppression_limit allows {limit}: {} new, {} for others who left, {} in classes that \
-                 cannot be shown again; nothing was published; raise suppression_limit (--set suppression_limit=0.5 with --policy)",
+                 cannot be shown again; nothing was published; the limit is that of the first policy, so release these people anew, with a higher one",
                 individuals(waiting),
                 self.waiting(|row| row.is_new),
                 self.parts.companions,

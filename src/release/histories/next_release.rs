@@ -231,8 +231,7 @@ impl NextRelease {
                     Some(now) if !covers(class, usize::try_from(now.class).unwrap_or(usize::MAX)) => {
                         Now::Gone
                     }
-                    Some(now) if now.has_changed => Now::Changed,
-                    Some(_) => Now::Same,
+                    Some(now) => Now::Again(now.version),
                     None => Now::Gone,
                 };
                 earlier.push(KnownRow {
@@ -355,8 +354,17 @@ impl NextRelease {
                 break;
             }
         }
+        let dates = &chain.matching.dates;
+        let window = match dates.is_empty() {
+            true => String::new(),
+            false => format!(
+                "; if rows left because the days of the input moved on, as {} tells, they stand out where fewer than k of a group left: \
+                 keep earlier days in the input",
+                dates.join(", ")
+            ),
+        };
         Err(Error::unmet(format!(
-            "the earlier releases cannot be followed safely: {} would stand out; nothing was published",
+            "the earlier releases cannot be followed safely: {} would stand out{window}; nothing was published",
             individuals(found)
         )))
     }

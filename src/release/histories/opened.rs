@@ -34,6 +34,8 @@ pub(super) struct Opened {
     /// The digest of its public record, and what that says of the quasi-identifiers.
     pub(super) digest: String,
     pub(super) recoding: RecodingRecord,
+    /// The digests of the releases that it follows.
+    pub(super) after: Vec<String>,
     _local: LocalRelease,
     rows: Rows,
 }
@@ -108,6 +110,7 @@ impl Opened {
             about: About::of_record(local.shown(), public, &history),
             digest: public.digest.clone(),
             recoding: public.recoding.clone(),
+            after: public.history.iter().flat_map(|history| history.after.clone()).collect(),
             _local: local,
             rows: Rows::Recorded(Box::new(Recorded {
                 history,
@@ -138,6 +141,7 @@ impl Opened {
             about: About::of_input(local.shown(), &loaded, &run.stop).await?,
             digest: public.digest.clone(),
             recoding: public.recoding.clone(),
+            after: public.history.iter().flat_map(|history| history.after.clone()).collect(),
             _local: local,
             rows: Rows::OfInput(Box::new(OfInput { loaded, content, written })),
         })

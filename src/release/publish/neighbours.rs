@@ -53,7 +53,7 @@ fn warnings_in_folder(place: &FolderPlace, public: &PublicRecord) -> Vec<String>
         ));
     }
     let quasi = quasi_of(public);
-    if let Some(other) = with_the_same_columns(&place, &releases, &quasi, &public.digest) {
+    if let Some(other) = with_the_same_columns(&place, &releases, &quasi, judged_with(public)) {
         warnings.push(of_the_same_columns(&shown(&other)));
     }
     warnings
@@ -88,7 +88,8 @@ fn warnings_in_store(out: &RemoteAddress, public: &PublicRecord, stop: &CancelTo
                 continue;
             };
             let other = PublicRecord::parse(&record.text, &RECORD);
-            if other.is_ok_and(|other| can_be_intersected(&quasi_of(&other), &quasi)) {
+            let is_known = |other: &PublicRecord| judged_with(public).contains(&other.digest);
+            if other.is_ok_and(|other| !is_known(&other) && can_be_intersected(&quasi_of(&other), &quasi)) {
                 return vec![of_the_same_columns(&without_values(&folder.to_string()))];
             }
         }
@@ -98,6 +99,12 @@ fn warnings_in_store(out: &RemoteAddress, public: &PublicRecord, stop: &CancelTo
 
 fn quasi_of(public: &PublicRecord) -> BTreeSet<String> {
     public.recoding.columns().into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the digests of a release and of those that it follows, with which it was judged.
+fn judged_with(public: &PublicRecord) -> BTreeSet<String> {
+    let after = public.history.iter().flat_map(|history| &history.after);
+    after.chain([&public.digest]).cloned().collect()
 }
 
 fn can_be_intersected(other: &BTreeSet<String>, quasi: &BTreeSet<String>) -> bool {
@@ -117,12 +124,11 @@ fn with_the_same_columns(
     place: &FolderPlace,
     releases: &[PathBuf],
     quasi: &BTreeSet<String>,
-    digest: &str,
+    mut known: BTreeSet<String>,
 ) -> Option<PathBuf> {
-    let mut known = BTreeSet::from([digest.to_owned()]);
     for release in releases {
         if let Ok(record) = PublicRecord::read(release) {
-            if record.digest != digest && can_be_intersected(&quasi_of(&record), quasi) {
+            if !known.contains(&record.digest) && can_be_intersected(&quasi_of(&record), quasi) {
                 return Some(release.clone());
             }
             known.insert(record.digest);

@@ -187,11 +187,13 @@ fn brute_force(
         let is_shown = |release: &Release, copy: &Row| release.shown.contains(&copy[2]);
         let shown = copies().filter_map(|(release, copy)| copy.filter(|copy| is_shown(release, copy)));
         let days: Vec<Option<&str>> = shown.map(|copy| copy[4]).collect();
-        let mut last: Option<Option<&str>> = None;
+        let mut seen: Vec<Option<&str>> = Vec::new();
         let states = copies().map(|(release, copy)| match copy {
             Some(copy) if is_shown(release, copy) => {
-                let has_changed = last.replace(copy[3]).is_some_and(|before| before != copy[3]);
-                format!("class {:?}{}", copy[2], if known && has_changed { " changed" } else { "" })
+                seen.push(copy[3]);
+                let first = seen.iter().position(|value| *value == copy[3]).unwrap();
+                let distinct = seen[..first].iter().collect::<BTreeSet<_>>().len();
+                format!("class {:?} {}", copy[2], if known { distinct } else { 0 })
             }
             None if tells && days.iter().any(|day| release.excludes(*day)) => "not there".to_owned(),
             _ => String::new(),

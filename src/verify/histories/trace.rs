@@ -138,8 +138,8 @@ pub(crate) struct RowNow {
     /// Its pseudonym among the rows of the person.
     pub(crate) row: u64,
     pub(crate) class: u64,
-    /// Whether everybody knows that it changed since it was shown.
-    pub(crate) has_changed: bool,
+    /// Which of the values that it was shown with everybody sees again, or that it has new ones.
+    pub(crate) version: u64,
 }
 
 /// Traces the rows of an input through the releases before; the last of `releases` is what [`ShownRows::of_input`] made of it.
@@ -341,8 +341,8 @@ struct Shown {
     history: [u64; 2],
     /// A bit for each release that shows the row.
     pattern: u64,
-    /// The values that were compared, as they were shown last.
-    last: Vec<Option<u64>>,
+    /// Of each group of values that are compared, those that were shown, in their order.
+    versions: Vec<Vec<u64>>,
 }
 
 impl Shown {
@@ -354,32 +354,37 @@ impl Shown {
         keys: [[u64; 2]; 2],
         matching: &Matching,
     ) -> Self {
-        let last = vec![None; matching.compared.len()];
-        let mut shown = Self { history: [0; 2], pattern: 0, last };
+        let versions = vec![Vec::new(); matching.compared.len()];
+        let mut shown = Self { history: [0; 2], pattern: 0, versions };
         for (place, copy) in copies.iter().enumerate() {
             let class = copy.and_then(|copy| copy.class);
             shown.pattern |= u64::from(class.is_some()) << place;
-            let copy = copy.filter(|_| class.is_some());
-            let has_changed = copy.is_some_and(|copy| shown.has_changed(&values[copy.values..]));
-            let was_not_there = copies[place].is_none() && not_in & (1 << place) != 0;
+            let version = copy.filter(|_| class.is_some());
+            let version = version.map(|copy| shown.version(&values[copy.values..], matching));
+            let was_not_there = copy.is_none() && not_in & (1 << place) != 0;
             if class.is_some() || was_not_there {
                 for (sum, key) in shown.history.iter_mut().zip(keys) {
-                    let has_changed = has_changed && !matching.changes_are_unknown;
-                    *sum = sum.wrapping_add(state(key, place, class, has_changed));
+                    *sum = sum.wrapping_add(state(key, place, class, version.unwrap_or_default()));
                 }
             }
         }
         shown
     }
 
-    /// Returns whether values that are compared changed since they were shown, and remembers them.
-    fn has_changed(&mut self, values: &[Option<u64>]) -> bool {
-        let mut has_changed = false;
-        for (last, now) in self.last.iter_mut().zip(values).filter(|(_, now)| now.is_some()) {
-            has_changed |= last.is_some() && last != now;
-            *last = *now;
+    /// Returns a number for which of the values that were shown before a release shows again, and remembers new ones: who has any two
+    /// releases sees whether the row changed between them.
+    fn version(&mut self, values: &[Option<u64>], matching: &Matching) -> u64 {
+        let mut version = 0u64;
+        for (known, now) in self.versions.iter_mut().zip(values) {
+            let Some(now) = now else { continue };
+            let number = known.iter().position(|value| value == now).unwrap_or_else(|| {
+                known.push(*now);
+                known.len() - 1
+            });
+            // There are at most 64 releases.
+            version = version.wrapping_mul(65).wrapping_add(number as u64 + 1);
         }
-        has_changed
+        if matching.changes_are_unknown { 0 } else { version }
     }
 }
 
@@ -437,8 +442,8 @@ impl Tracks for EarlierTracks {
         let place = found.pattern.checked_ilog2().map(|place| place as usize);
         let class = place.and_then(|place| Some((place, before[place]?.class?[0])));
         let now = now.and_then(|copy| {
-            let has_changed = found.has_changed(&values[copy.values..]) && !matching.changes_are_unknown;
-            Some(RowNow { row: copy.row, class: copy.class?[0], has_changed })
+            let version = found.version(&values[copy.values..], matching);
+            Some(RowNow { row: copy.row, class: copy.class?[0], version })
         });
         if class.is_some() || now.is_some() {
             self.tracks.push(EarlierTrack { person, history: found.history, shown: class, now });
@@ -447,11 +452,12 @@ impl Tracks for EarlierTracks {
     }
 }
 
-/// Returns the hash of what one release shows of a row: a class, in which it may have changed, or that it was not in the input.
-fn state(key: [u64; 2], release: usize, class: Option<[u64; 2]>, has_changed: bool) -> u64 {
+/// Returns the hash of what one release shows of a row: a class and which of its values, or that it was not in the input.
+fn state(key: [u64; 2], release: usize, class: Option<[u64; 2]>, version: u64) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
     hasher.write_usize(release);
-    hasher.write_u8(u8::from(class.is_some()) + u8::from(has_changed));
+    hasher.write_u8(u8::from(class.is_some()));
+    hasher.write_u64(version);
     class.unwrap_or_default().into_iter().for_each(|part| hasher.write_u64(part));
     hasher.finish()
 }
