@@ -110,6 +110,18 @@ fn stays() -> RecordBatch {
     ])
 }
 
+/// New people get classes of their own.
+const NEXT: &str = r#"
+    k = 2
+    method = "mondrian"
+    accept_homogeneity = ["diagnosis"]
+    [columns]
+    person    = { role = "individual" }
+    age       = { role = "quasi" }
+    diagnosis = { role = "sensitive" }
+    [history]
+"#;
+
 /// No random count of these rows counts enough of them.
 const CODES: &str = r#"
     k = 2
@@ -224,9 +236,18 @@ fn records() -> (Vec<Value>, Vec<Value>) {
         place.run(&format!("release {input}.parquet --policy {name}.toml --to {name}")).exit(0);
     }
     place.run("release people.parquet --recoding levels.private.json --to again").exit(0);
+    let csv = |people: std::ops::Range<u32>| -> String {
+        let row = |person: u32| format!("p{person},{},flu\n", 20 + person / 2);
+        "person,age,diagnosis\n".to_owned() + &people.map(row).collect::<String>()
+    };
+    place.write("first.csv", csv(0..8));
+    place.write("next.csv", csv(0..12));
+    place.write("next.toml", NEXT);
+    place.run("release first.csv --policy next.toml --to first").exit(0);
+    place.run("release next.csv --after first --to next").exit(0);
     let ours = [
-        "followed", "changing", "levels", "means", "medians", "groups", "noise", "regions", "best", "cities",
-        "stays", "codes", "wards", "towns", "again",
+        "next", "followed", "changing", "levels", "means", "medians", "groups", "noise", "regions", "best",
+        "cities", "stays", "codes", "wards", "towns", "again",
     ]
     .map(|name| place.path(name));
     let earlier = root().join("tests/fixtures/format_2/safe");
