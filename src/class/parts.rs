@@ -92,7 +92,7 @@ fn hidden(history: &[EarlierRow], k: u64, order: &impl Fn(u32) -> u64) -> Option
         if rest.is_empty() || rest.len() as u64 >= k {
             return Some(hidden);
         }
-        let Some(companion) = waiting.find(|person| !rest.contains(person)) else { return None };
+        let companion = waiting.find(|person| !rest.contains(person))?;
         for (now, of_part) in &mut people {
             if of_part.remove(&companion) {
                 hidden.insert((companion, *now));

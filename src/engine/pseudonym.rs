@@ -210,7 +210,7 @@ mod tests {
         assert_ne!(both, of(&other, "row", &[texts, more]));
         let (numbers, words): (ArrayRef, ArrayRef) =
             (Arc::new(Int64Array::from(vec![7])), Arc::new(StringArray::from(vec!["7"])));
-        assert_eq!(of(&key, "person", &[numbers]), of(&key, "person", &[words.clone()]));
+        assert_eq!(of(&key, "person", &[numbers]), of(&key, "person", std::slice::from_ref(&words)));
         let bytes = FixedSizeBinaryArray::try_from_iter([b"7"].into_iter()).unwrap();
         assert_eq!(of(&key, "person", &[Arc::new(bytes)]), of(&key, "person", &[words]));
     }

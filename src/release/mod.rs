@@ -269,7 +269,7 @@ async fn release_by(
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);
-    let new_key = key.map_or(Ok(None), |key| key.keep())?;
+    let new_key = key.map_or(Ok(None), KeyFile::keep)?;
     let mut warnings = target.publish(&public, &private, &run.stop)?;
     warnings.extend(done.warnings);
     warnings.extend(neighbours::warnings(place, &public, &run.stop));

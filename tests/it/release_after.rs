@@ -298,7 +298,7 @@ fn values_that_come_back_are_seen() {
     place.run("release c.csv --policy p.toml --to alone --key a.key").exit(0);
     let ran = place
         .run("compare a b alone --input a.csv --input b.csv --input c.csv --row visit --changes diagnosis");
-    assert_eq!(ran.exit(1).out.contains("1 individual has a row"), true);
+    assert!(ran.exit(1).out.contains("1 individual has a row"));
     // A release that is followed stays.
     place
         .run("release c.csv --after a --after b --to b --overwrite")

@@ -89,7 +89,7 @@ impl LevelClasses {
             generalizers.push(generalizer);
             labels.push(of_column);
         }
-        let texts = labels.iter().map(|labels| text_forms(labels)).collect::<Result<Vec<_>>>()?;
+        let texts = labels.iter().map(text_forms).collect::<Result<Vec<_>>>()?;
         let (mut codes, mut of_base) = (Vec::new(), Vec::new());
         for base in 0..classes.base().len() {
             let code = |(at, level): (usize, &usize)| {
@@ -157,6 +157,11 @@ impl LevelClasses {
     }
 }
 
+/// Memory ends long before numbers do.
+fn number_of(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
 /// Classes by what they show.
 #[derive(Default)]
 pub(super) struct Numbered {
@@ -167,10 +172,10 @@ pub(super) struct Numbered {
 impl Numbered {
     /// Returns the number of a class; a new one is the next.
     pub(super) fn number(&mut self, class: Labels) -> u32 {
-        let labels = &mut self.labels;
+        let (labels, next) = (&mut self.labels, number_of(self.numbers.len()));
         *self.numbers.entry(class).or_insert_with_key(|class| {
             labels.push(class.clone());
-            (labels.len() - 1) as u32
+            next
         })
     }
 }
@@ -195,7 +200,7 @@ impl LabelsOfColumns {
             let (mut of_column, mut of_class) = (Vec::new(), Vec::with_capacity(labels.len()));
             for class in labels {
                 let text = &class[position];
-                let next = of_column.len() as u32;
+                let next = number_of(of_column.len());
                 let number = *numbers.entry(text).or_insert(next);
                 if number == next {
                     let label = RegionLabel::parse_canonical(

@@ -106,16 +106,15 @@ async fn tracks(
             plural(counts.unmatched, "person has", "people have")
         )));
     }
-    if let Some(returning) = counts.returning.last().filter(|returning| returning.are_few()) {
-        if !chain.accepts_new_people {
-            return Err(Error::unmet(format!(
-                "{} of {} come back; if `{}` was numbered anew, nobody can be found again; if these are other people, say so \
+    let returning = counts.returning.last().filter(|returning| returning.are_few());
+    if let Some(returning) = returning.filter(|_| !chain.accepts_new_people) {
+        return Err(Error::unmet(format!(
+            "{} of {} come back; if `{}` was numbered anew, nobody can be found again; if these are other people, say so \
                  (--accept-new-people)",
-                returning.both,
-                individuals(returning.most()),
-                chain.matching.person
-            )));
-        }
+            returning.both,
+            individuals(returning.most()),
+            chain.matching.person
+        )));
     }
     Ok((tracks, held))
 }

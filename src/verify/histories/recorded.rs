@@ -272,7 +272,7 @@ pub(crate) fn row_lines(
             let class = shown.value(row).then(|| {
                 let text = |texts: &StringArray| texts.is_valid(row).then(|| texts.value(row).to_owned());
                 let class: Vec<Option<String>> = texts.iter().map(text).collect();
-                let next = found.classes.len() as u32;
+                let next = u32::try_from(found.classes.len()).unwrap_or(u32::MAX);
                 *numbers.entry(class).or_insert_with_key(|class| {
                     found.are_earlier.push(!new.contains(class.as_slice()));
                     found.classes.push(class.clone());
