@@ -241,7 +241,7 @@ fn records() -> (Vec<Value>, Vec<Value>) {
         "person,age,diagnosis\n".to_owned() + &people.map(row).collect::<String>()
     };
     place.write("first.csv", csv(0..8));
-    place.write("next.csv", csv(0..12));
+    place.write("next.csv", csv(0..12) + "q0,,flu\nq1,,flu\n");
     place.write("next.toml", NEXT);
     place.run("release first.csv --policy next.toml --to first").exit(0);
     place.run("release next.csv --after first --to next").exit(0);
