@@ -22,7 +22,7 @@
 //!
 //! A row that changed is the same row: it is found again by the columns that tell the rows of a person apart, or because its person
 //! has no other. Where neither helps, a row that is gone and one that is new may be one, and there is no verdict
-//! ([`Histories::unmatched`]).
+//! ([`Counts::unmatched`]).
 //!
 //! Somebody who takes values for constant also compares what the same row shows twice. So the values that a history shows in *all*
 //! its releases have to satisfy the models of values, too, but for columns that are known to change ([`Matching::changes`]).
