@@ -24,9 +24,11 @@ fn add(kinds: &mut Kinds, path: &str, words: &str) {
         kinds.entry(path.to_owned()).or_default().insert("missing");
         return add(kinds, path, words);
     }
-    // `list of texts or nulls` may hold nulls, and is none.
+    // `list of texts or nulls` may hold nulls, and is none; so is each of `lists of texts or nulls`.
     let is_element = path.ends_with("[]") || path.ends_with(".*");
-    if let Some(words) = words.strip_suffix(if is_element { " or nulls" } else { " or null" }) {
+    let is_nested = is_element && words.starts_with("lists of ");
+    let without_null = words.strip_suffix(if is_element { " or nulls" } else { " or null" });
+    if let Some(words) = without_null.filter(|_| !is_nested) {
         kinds.entry(path.to_owned()).or_default().insert("null");
         return add(kinds, path, words);
     }
