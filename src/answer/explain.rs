@@ -122,8 +122,8 @@ fn promises(record: &PublicRecord, people: &str) -> Vec<String> {
     if epsilon.is_none() {
         promises.push(alone(record, people));
     }
-    if let Some(history) = record.history.as_ref().filter(|history| !history.after.is_empty()) {
-        let count = history.after.len() as u64;
+    if !record.follows().is_empty() {
+        let count = record.follows().len() as u64;
         promises.push(format!(
             "The same of this release together with {} of the same people before it: whoever has all of them learns from the groups in which \
              a row is shown, and from those in which it is not, no more than one group alone tells.",
@@ -186,12 +186,12 @@ fn not_promised(record: &PublicRecord) -> Vec<String> {
             NO_LAW,
         ],
         None => vec![
-            match record.history.as_ref().is_some_and(|history| !history.after.is_empty()) {
-                true => {
+            match record.follows() {
+                [_, ..] => {
                     "Anything against somebody who knows more than the quasi-identifiers, can rule out sensitive values, or compares this \
                      release with\n  another one of the same people than those that it follows and that follow it."
                 }
-                false => {
+                [] => {
                     "Anything against somebody who knows more than the quasi-identifiers, can rule out sensitive values, or compares this \
                      release with\n  another one of the same people."
                 }

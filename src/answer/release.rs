@@ -172,9 +172,8 @@ impl ReleaseAnswer {
     /// Describes how the recoding was found.
     fn search(&self) -> String {
         let search = &self.search;
-        let is_next = self.public.history.as_ref().is_some_and(|history| !history.after.is_empty());
         match search.nodes {
-            None if is_next => {
+            None if !self.public.follows().is_empty() => {
                 format!("the classes of the earlier releases again, and new ones by {}", search.method)
             }
             None if self.released.private.recoding_of.is_some() => {
@@ -310,8 +309,9 @@ impl Answer for ReleaseAnswer {
         self.add_recoding(&mut document);
         document.fact("suppressed", self.suppressed());
         document.fact("verified", self.models());
-        if let Some(history) = self.public.history.as_ref().filter(|history| !history.after.is_empty()) {
-            let earlier = plural(history.after.len() as u64, "earlier release", "earlier releases");
+        let follows = self.public.follows();
+        if !follows.is_empty() {
+            let earlier = plural(follows.len() as u64, "earlier release", "earlier releases");
             document.fact(
                 "together",
                 format!("safe with {earlier}: all models hold for the rows of every history"),
@@ -327,11 +327,10 @@ impl Answer for ReleaseAnswer {
         add_homogeneous(&mut document, &self.public.homogeneous, are_individuals);
         add_as_is(&mut document, &self.as_is, *least_holders, are_individuals);
         // Those of a release that follows others are about who is not shown.
-        let is_next = self.public.history.as_ref().is_some_and(|history| !history.after.is_empty());
         for remark in remarks {
-            match is_next {
-                true => document.fact("waiting", remark),
-                false => document.warning(Weight::Reveals, remark),
+            match follows {
+                [_, ..] => document.fact("waiting", remark),
+                [] => document.warning(Weight::Reveals, remark),
             }
         }
         document.fact("wrote", self.wrote());

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, UInt64Array};
+use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::{
@@ -16,7 +16,7 @@ use hashbrown::{HashMap, HashSet};
 use super::assignment::{Assignment, Lines, LinesShow, SUPPRESSED};
 use super::centroids::check_centroids;
 use super::labels::Labels;
-use super::row_lines::RowName;
+use super::row_lines::{RowName, names_of};
 use crate::class::{Budget, Held};
 use crate::engine::into_engine;
 use crate::error::{Error, Result};
@@ -300,16 +300,9 @@ impl Assigner {
 
 /// Returns the line of each row by its name; `None` for one without a person.
 fn lines_of_rows(lines: &HashMap<RowName, u32>, names: &[ArrayRef]) -> Result<Vec<Option<u32>>> {
-    let names: Option<Vec<&UInt64Array>> = names.iter().map(|part| part.as_primitive_opt()).collect();
-    let Some([a, b, of_row]) = names.as_deref() else { return Err(no_line()) };
-    let line = |row: usize| match a.is_null(row) {
-        true => Ok(None),
-        false => {
-            let line = lines.get(&[a.value(row), b.value(row), of_row.value(row)]);
-            line.copied().map(Some).ok_or_else(no_line)
-        }
-    };
-    (0..a.len()).map(line).collect()
+    let line =
+        |name: Option<RowName>| name.map(|name| lines.get(&name).copied().ok_or_else(no_line)).transpose();
+    names_of(names)?.into_iter().map(line).collect()
 }
 
 impl Seen {

@@ -4,15 +4,29 @@
 //! are new have others. So a line of the private record is of a row, by the pseudonyms of its person and of itself, and not of a
 //! combination of values as in [`assignment`](super::assignment).
 
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::scalar::ScalarValue;
 
 use crate::engine::pseudonym::{PseudonymKey, pseudonym};
 use crate::engine::{Context, column};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What names a row: the pseudonym of its person as two numbers, and its own.
 pub(crate) type RowName = [u64; 3];
+
+/// Returns the names of rows from what [`RowNames::expressions`] gives; `None` for one without a person.
+///
+/// # Errors
+/// An internal error if these are not the parts of names.
+pub(crate) fn names_of(parts: &[ArrayRef]) -> Result<Vec<Option<RowName>>> {
+    let parts: Option<Vec<&UInt64Array>> = parts.iter().map(|part| part.as_primitive_opt()).collect();
+    let Some([a, b, of_row]) = parts.as_deref() else {
+        return Err(Error::internal("row lines: a row without a name"));
+    };
+    let name = |row: usize| a.is_valid(row).then(|| [a.value(row), b.value(row), of_row.value(row)]);
+    Ok((0..a.len()).map(name).collect())
+}
 
 /// How rows are named.
 #[derive(Debug, Clone)]

@@ -203,7 +203,7 @@ fn check_changes(releases: &[&About], changes: &[String]) -> Result<()> {
     }
 }
 
-/// Returns a sentence about sensitive columns that have other names in two releases, so that nobody compares what they hold.
+/// Warns of sensitive columns that may be one column under two names, so that their values are not compared. Returns a sentence.
 pub(super) fn renamed_sensitive<'a>(
     releases: impl IntoIterator<Item = &'a About>,
     changes: &[String],

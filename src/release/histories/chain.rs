@@ -57,8 +57,7 @@ impl Chain {
             let local = LocalRelease::read(place, Needed::Record, &run.stop)?;
             let shown = place.out().to_string();
             let public = checked_record(local.out()).map_err(|error| local.named(error).at(&shown))?;
-            let after = public.history.iter().flat_map(|history| &history.after);
-            let after: BTreeSet<&String> = after.collect();
+            let after: BTreeSet<&String> = public.follows().iter().collect();
             if after != given.iter().collect() {
                 let why = format!(
                     "it follows {}, and {} given before it; give all releases of these people with --after, as they are, in the order in \
@@ -145,23 +144,36 @@ impl Chain {
         Ok(())
     }
 
-    /// Returns the rows of the releases, which are safe together.
+    /// Returns the rows of the releases.
     ///
     /// # Errors
-    /// An unmet error if they are not, or a private record is damaged; a data error when memory runs out.
+    /// An unmet error if a private record is damaged, a data error when memory runs out.
     pub(super) async fn shown(&self, session: &SessionContext, run: &Run) -> Result<Vec<ShownRows<'_>>> {
         let mut shown = Vec::with_capacity(self.opened.len() + 1);
         for release in &self.opened {
             shown.push(release.shown_rows(session, None, Vec::new(), &self.matching, &[None], run).await?);
         }
+        Ok(shown)
+    }
+
+    /// Checks that the releases, whose rows are `shown`, are safe together.
+    ///
+    /// # Errors
+    /// An unmet error if they are not, a data error when memory runs out.
+    pub(super) async fn check_safe(
+        &self,
+        session: &SessionContext,
+        shown: &[ShownRows<'_>],
+        run: &Run,
+    ) -> Result<()> {
         let all: Vec<&ShownRows<'_>> = shown.iter().collect();
-        if let Some(people) = self.unsafe_people(session, &all, run).await? {
-            return Err(Error::unmet(format!(
+        match self.unsafe_people(session, &all, run).await? {
+            Some(people) => Err(Error::unmet(format!(
                 "the earlier releases are not safe together: {} in a history of too few; `kanon compare` says which",
                 plural(people.count(), "person is", "people are")
-            )));
+            ))),
+            None => Ok(()),
         }
-        Ok(shown)
     }
 
     /// Judges releases together; returns the people of histories that are not safe, if there are any.

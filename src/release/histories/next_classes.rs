@@ -15,13 +15,12 @@ use crate::measure::granularity::share;
 use crate::method::Recoding;
 use crate::policy::Policy;
 use crate::release::histories::chain::Chain;
+use crate::release::histories::next_release::DOING;
 use crate::release::kind::levels::labels_under;
 use crate::release::kind::regions::earlier::Column as LabelledColumn;
 use crate::release::kind::regions::label_kept;
 use crate::release::search::{profile_classes, search_apart};
 use crate::verify::histories::ShownRows;
-
-const DOING: &str = "planning the next release";
 
 /// What classes show, in the order of the released quasi-identifiers.
 pub(super) type Labels = Vec<Option<String>>;

@@ -58,6 +58,7 @@ pub(in crate::release) async fn plan(
     chain.check(&about, loaded)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "next release"));
     let mut shown = chain.shown(&loaded.session, run).await?;
+    chain.check_safe(&loaded.session, &shown, run).await?;
     let mut numbered = Numbered::default();
     let of_release = earlier_classes(&loaded.policy, &shown, &mut numbered)?;
     let earlier = numbered.labels.len();

@@ -110,7 +110,7 @@ impl Opened {
             about: About::of_record(local.shown(), public, &history),
             digest: public.digest.clone(),
             recoding: public.recoding.clone(),
-            after: public.history.iter().flat_map(|history| history.after.clone()).collect(),
+            after: public.follows().to_vec(),
             _local: local,
             rows: Rows::Recorded(Box::new(Recorded {
                 history,
@@ -141,7 +141,7 @@ impl Opened {
             about: About::of_input(local.shown(), &loaded, &run.stop).await?,
             digest: public.digest.clone(),
             recoding: public.recoding.clone(),
-            after: public.history.iter().flat_map(|history| history.after.clone()).collect(),
+            after: public.follows().to_vec(),
             _local: local,
             rows: Rows::OfInput(Box::new(OfInput { loaded, content, written })),
         })

@@ -14,9 +14,8 @@ use crate::input::Loaded;
 use crate::release::histories::about::{About, matching};
 use crate::release::histories::opened::expected;
 use crate::release::histories::{SamePeople, views};
-use crate::release::kind::Content;
+use crate::release::kind::{Content, Records};
 use crate::release::publish::key_file::KeyFile;
-use crate::release::publish::place::Place;
 use crate::release::publish::record::{HistoryColumn, HistoryModel, HistoryRecord};
 use crate::release::written_columns::as_texts;
 use crate::verify::histories::{Member, ShownRows, row_lines};
@@ -91,17 +90,20 @@ pub(in crate::release) async fn recorded(
     record.sealed(key).map(Some)
 }
 
-/// Returns which class shows each row of a release that follows others.
+/// Returns which class shows each row of a release that follows others; `None` for one that does not.
 ///
 /// # Errors
 /// A policy error if the key is missing, an unmet error if the record is damaged.
-pub(in crate::release) fn recorded_lines(history: &HistoryRecord, place: Option<&Place>) -> Result<RowLines> {
-    let place = place.ok_or_else(|| Error::internal("histories: a release without a place"))?;
+pub(in crate::release) fn recorded_lines(records: &Records<'_>) -> Result<Option<Arc<RowLines>>> {
+    let history = records.private.and_then(|private| private.history.as_ref());
+    let Some(history) = history.filter(|history| !history.after.is_empty()) else { return Ok(None) };
+    let place = records.place.ok_or_else(|| Error::internal("histories: a release without a place"))?;
     let key = KeyFile::of_release(place, &history.key)?.key().clone();
     let row = history.row.iter().map(|column| column.name.clone());
     let names = RowNames { person: history.person.name.clone(), row: row.collect(), key };
     let lines = STANDARD.decode(&history.rows).map_err(|_| refused())?;
     row_lines(lines.into(), history.quasi.len(), names, &history.new_classes)
+        .map(|lines| Some(Arc::new(lines)))
 }
 
 /// Returns the error of a private record that cannot be believed.

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
+use arrow::array::{ArrayRef, UInt64Array};
 use arrow::datatypes::DataType;
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::{
@@ -12,8 +12,8 @@ use datafusion::logical_expr::{
 use hashbrown::HashMap;
 
 use crate::engine::into_engine;
-use crate::error::{Error, Result};
-use crate::verify::row_lines::{RowName, RowNames};
+use crate::error::Result;
+use crate::verify::row_lines::{RowName, RowNames, names_of};
 
 /// Returns the expression of the number of a row; NULL for a row that has none.
 ///
@@ -53,15 +53,8 @@ impl Hash for RowNumber {
 
 impl RowNumber {
     fn of(&self, names: &[ArrayRef]) -> Result<UInt64Array> {
-        let parts: Option<Vec<&UInt64Array>> = names.iter().map(|part| part.as_primitive_opt()).collect();
-        let Some([a, b, of_row]) = parts.as_deref() else {
-            return Err(Error::internal("histories: a row without a name"));
-        };
-        let number = |row: usize| match a.is_null(row) {
-            true => None,
-            false => self.numbers.get(&[a.value(row), b.value(row), of_row.value(row)]).copied(),
-        };
-        Ok((0..a.len()).map(number).collect())
+        let number = |name: Option<RowName>| name.and_then(|name| self.numbers.get(&name).copied());
+        Ok(names_of(names)?.into_iter().map(number).collect())
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::pseudonym::PseudonymKey;
 use crate::error::{Error, Result};
 use crate::release::publish::digest;
+use crate::release::publish::record::PublicRecord;
 
 /// What the public record says of the releases that this one follows, and that may follow it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +90,13 @@ pub struct HistoryModel {
     /// The place of its column among those whose values last.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lasting: Option<usize>,
+}
+
+impl PublicRecord {
+    /// Returns the digests of the public records of the releases that this one follows.
+    pub(crate) fn follows(&self) -> &[String] {
+        self.history.as_ref().map_or(&[], |history| &history.after)
+    }
 }
 
 impl HistoryRecord {

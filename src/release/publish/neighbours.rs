@@ -103,8 +103,7 @@ fn quasi_of(public: &PublicRecord) -> BTreeSet<String> {
 
 /// Returns the digests of a release and of those that it follows, with which it was judged.
 fn judged_with(public: &PublicRecord) -> BTreeSet<String> {
-    let after = public.history.iter().flat_map(|history| &history.after);
-    after.chain([&public.digest]).cloned().collect()
+    public.follows().iter().chain([&public.digest]).cloned().collect()
 }
 
 fn can_be_intersected(other: &BTreeSet<String>, quasi: &BTreeSet<String>) -> bool {

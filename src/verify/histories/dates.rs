@@ -14,8 +14,8 @@ use crate::engine::{Context, column};
 use crate::error::Result;
 use crate::progress::CancelToken;
 
-/// Returns the columns of a table that hold dates: those of dates and timestamps, and those of texts of which most are one, such as
-/// `2026-03-01` or `2026-03-01T10:00:00`.
+/// Returns the columns of a table that hold dates: columns of dates or timestamps, and text columns in which at least half of the
+/// values are a date, such as `2026-03-01` or `2026-03-01T10:00:00`.
 ///
 /// # Errors
 /// A data error when reading fails.

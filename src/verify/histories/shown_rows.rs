@@ -225,7 +225,7 @@ impl<'a> ShownRows<'a> {
         })
     }
 
-    /// Reads the rows of an input that is not released yet, all of which are to be shown: `class` says in which class.
+    /// Reads the rows of an input that has not been released yet, as if all were shown; `class` gives the class of each row.
     ///
     /// # Errors
     /// A data error when reading fails.

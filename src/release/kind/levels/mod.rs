@@ -134,9 +134,7 @@ impl Kind for Levels {
             generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
             levels.push(level);
         }
-        let history = records.private.and_then(|private| private.history.as_ref());
-        if let Some(history) = history.filter(|history| !history.after.is_empty()) {
-            let lines = Arc::new(recorded_lines(history, records.place)?);
+        if let Some(lines) = recorded_lines(records)? {
             return content_by_rows(policy, input, &levels, generalizers, lines);
         }
         content_of(policy, schema(policy, input, &generalizers)?, &levels, generalizers, None)

@@ -152,9 +152,8 @@ pub(super) fn plan(
 /// # Errors
 /// A policy error when the private record is missing, an unmet error when it is damaged.
 pub(super) fn read(policy: &Policy, input: &Schema, records: &Records<'_>) -> Result<Content> {
-    let history = records.private.and_then(|private| private.history.as_ref());
-    if let Some(history) = history.filter(|history| !history.after.is_empty()) {
-        return content_by_rows(policy, input, Arc::new(recorded_lines(history, records.place)?));
+    if let Some(lines) = recorded_lines(records)? {
+        return content_by_rows(policy, input, lines);
     }
     let recorded =
         records.private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
