@@ -169,7 +169,9 @@ pub use answer::search::search;
 #[cfg(feature = "engine")]
 pub use answer::verify::verify;
 #[cfg(feature = "engine")]
-pub use release::{Anonymized, Place, Released, anonymize, release, release_after, release_again, unchanged};
+pub use release::{
+    Anonymized, Followed, Place, Released, anonymize, release, release_after, release_again, unchanged,
+};
 
 // Where files lie.
 #[cfg(feature = "engine")]

@@ -2,11 +2,11 @@
 # What takes too long for every run: long fuzz runs, large tables under small memory limits, many queries that spill, mutants.
 # Needs Rust, pyarrow for `recount`, cargo-mutants for `mutants` and `guards`, Python and npm for the servers of `lake` and `large`, DuckDB's package for `proofs`. Prints each step's result; stops at the first that fails.
 #
-#   bash tests/long.sh [searches] [laws] [recount] [fuzz] [memory] [spills] [mutants] [guards] [lake] [large] [proofs]        all of them when none is named
+#   bash tests/long.sh [searches] [laws] [recount] [lives] [fuzz] [memory] [spills] [mutants] [guards] [lake] [large] [proofs]        all of them when none is named
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-steps=${*:-searches laws recount fuzz memory spills mutants guards lake large proofs}
+steps=${*:-searches laws recount lives fuzz memory spills mutants guards lake large proofs}
 cases=${KANON_FUZZ_CASES:-100000}
 
 target_directory() {
@@ -46,6 +46,10 @@ for step in $steps; do
         else
             printf 'skipped: python3 cannot import pyarrow\n'
         fi
+        ;;
+    lives)
+        # 500 random chains of releases of the same people, of four methods, attacked with all files.
+        KANON_CHAINS=125 cargo test --locked --test it release_after::chains -- --nocapture
         ;;
     fuzz)
         # Random and mutated policies, hierarchy files, input files and queries. Releases wait for the device, so they are

@@ -341,6 +341,10 @@ impl CompareAnswer {
                 "the rows of every history belong to enough people, and all models hold for them".into(),
             ),
             Verdict::Broken => ("BROKEN", format!("{who}; the public files alone show it")),
+            Verdict::NotProven if self.by_people.is_none() => {
+                let who = "the files of two releases leave few rows when one is subtracted from the other; only the inputs tell whose they are";
+                ("NOT PROVEN", who.to_owned())
+            }
             Verdict::NotProven => {
                 ("NOT PROVEN", format!("{who}; the files give no proof that this command knows"))
             }

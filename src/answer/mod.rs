@@ -20,6 +20,7 @@ pub mod search;
 mod sentences;
 mod size_bins;
 pub mod verify;
+pub mod verify_chain;
 
 use serde::Serialize;
 

@@ -13,6 +13,7 @@ use super::sentences::{
 use crate::engine::PhaseTime;
 use crate::measure::ratio;
 use crate::plural::{grouped, individuals, percent, plural, rows};
+use crate::release::histories::NotShown;
 use crate::release::kind::describe::{Describe, Labels};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{ModelRecord, PublicRecord, SearchRecord};
@@ -59,6 +60,8 @@ pub struct ReleaseAnswer {
     pub suppressed_rows_without_individual: Option<u64>,
     /// The number of individuals that may be suppressed; rows, where no individuals are counted.
     pub suppression_limit: u64,
+    /// For a release that follows others, the people with a row that is not shown, by why; `null` for any other.
+    pub not_shown: Option<NotShown>,
     /// The models that compare the classes with the whole input, with what they reached among all its rows.
     pub compared_with_input: Vec<ModelRecord>,
     /// The findings about the columns released as they are.
@@ -141,6 +144,7 @@ impl ReleaseAnswer {
             suppressed_individuals: private.suppressed_individuals,
             suppressed_rows_without_individual: private.suppressed_rows_without_individual,
             suppression_limit: private.suppression_limit,
+            not_shown: released.not_shown,
             compared_with_input: private.compared_with_input.clone(),
             as_is: private.as_is.clone(),
             phases: released.phases.clone(),
@@ -326,12 +330,9 @@ impl Answer for ReleaseAnswer {
         }
         add_homogeneous(&mut document, &self.public.homogeneous, are_individuals);
         add_as_is(&mut document, &self.as_is, *least_holders, are_individuals);
-        // Those of a release that follows others are about who is not shown.
-        for remark in remarks {
-            match follows {
-                [_, ..] => document.fact("waiting", remark),
-                [] => document.warning(Weight::Reveals, remark),
-            }
+        remarks.iter().for_each(|remark| document.warning(Weight::Reveals, remark));
+        for (people, why) in self.not_shown.iter().flat_map(NotShown::in_words) {
+            document.fact("not shown", format!("{} {why}", individuals(people)));
         }
         document.fact("wrote", self.wrote());
         document.advice(

@@ -28,39 +28,33 @@ pub enum Now {
     Gone,
 }
 
-/// What is shown of the rows of earlier releases.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Whether each row is shown again.
-    pub shown: Vec<bool>,
-    /// The people of whom a row left, or whose class does not cover a row any more.
-    pub gone: u64,
-    /// The people of whom a row is left out because others left.
-    pub companions: u64,
-    /// The people of whom a row is left out because its history cannot be shown in parts.
-    pub left_out: u64,
+/// What a further release does with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// It shows it.
+    Shown,
+    /// It cannot: the row left, or its class does not cover it any more.
+    Gone,
+    /// It leaves it out to hide others who are gone.
+    Companion,
+    /// It leaves it out with its whole history.
+    LeftOut,
 }
 
-/// Divides histories into parts of at least `k` people. `order` gives the order of companions; the histories of `left_out` are not
-/// shown. The rows of a history follow one another.
-pub fn parts(rows: &[EarlierRow], k: u64, order: impl Fn(u32) -> u64, left_out: &BTreeSet<u32>) -> Parts {
-    let mut found = Parts::default();
-    let (mut gone, mut companions, mut others) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+/// Divides histories into parts of at least `k` people; returns what is done with each row. `order` gives the order of companions; the
+/// histories of `left_out` are not shown. The rows of a history follow one another.
+pub fn parts(rows: &[EarlierRow], k: u64, order: impl Fn(u32) -> u64, left_out: &BTreeSet<u32>) -> Vec<Part> {
+    let mut found = Vec::with_capacity(rows.len());
     for history in rows.chunk_by(|a, b| a.history == b.history) {
         let is_left_out = history.first().is_some_and(|row| left_out.contains(&row.history));
         let hidden = if is_left_out { None } else { hidden(history, k, &order) };
-        gone.extend(history.iter().filter(|row| row.now == Now::Gone).map(|row| row.person));
-        for row in history {
-            let is_hidden = hidden.as_ref().is_none_or(|hidden| hidden.contains(&(row.person, row.now)));
-            found.shown.push(row.now != Now::Gone && !is_hidden);
-            if row.now != Now::Gone && is_hidden {
-                if hidden.is_some() { &mut companions } else { &mut others }.insert(row.person);
-            }
-        }
+        found.extend(history.iter().map(|row| match &hidden {
+            _ if row.now == Now::Gone => Part::Gone,
+            None => Part::LeftOut,
+            Some(hidden) if hidden.contains(&(row.person, row.now)) => Part::Companion,
+            Some(_) => Part::Shown,
+        }));
     }
-    found.gone = gone.len() as u64;
-    found.companions = companions.len() as u64;
-    found.left_out = others.len() as u64;
     found
 }
 
@@ -116,8 +110,12 @@ mod tests {
         stay.chain((same..same + gone).map(|person| row(0, person, Now::Gone))).collect()
     }
 
+    fn count(parts: &[Part], of: Part) -> usize {
+        parts.iter().filter(|part| **part == of).count()
+    }
+
     fn shown(rows: &[EarlierRow], k: u64) -> usize {
-        parts(rows, k, u64::from, &BTreeSet::new()).shown.iter().filter(|shown| **shown).count()
+        count(&parts(rows, k, u64::from, &BTreeSet::new()), Part::Shown)
     }
 
     #[test]
@@ -130,10 +128,11 @@ mod tests {
         assert_eq!(shown(&class(4, 7), 5), 0);
         assert_eq!(shown(&class(0, 7), 5), 0);
         let found = parts(&class(9, 1), 5, |person| 100 - u64::from(person), &BTreeSet::new());
-        assert_eq!((found.gone, found.companions, found.left_out), (1, 4, 0));
-        assert_eq!(found.shown, [true, true, true, true, true, false, false, false, false, false]);
+        use Part::{Companion, Gone, LeftOut, Shown};
+        let chosen = [Shown, Shown, Shown, Shown, Shown, Companion, Companion, Companion, Companion, Gone];
+        assert_eq!(found, chosen);
         let left_out = parts(&class(9, 1), 5, u64::from, &[0].into());
-        assert_eq!((left_out.gone, left_out.companions, left_out.left_out), (1, 0, 9));
+        assert_eq!([LeftOut, Gone].map(|of| count(&left_out, of)), [9, 1]);
     }
 
     #[test]
@@ -172,15 +171,16 @@ mod tests {
             let found =
                 parts(&rows, k, |person| u64::from(person).wrapping_mul(0x9e37_79b9), &BTreeSet::new());
             let mut of_parts: BTreeMap<Option<Now>, BTreeSet<u32>> = BTreeMap::new();
-            for (row, shown) in rows.iter().zip(&found.shown) {
-                assert!(!shown || row.now != Now::Gone);
-                of_parts.entry(shown.then_some(row.now)).or_default().insert(row.person);
+            for (row, part) in rows.iter().zip(&found) {
+                let is_shown = *part == Part::Shown;
+                assert!(!is_shown || row.now != Now::Gone);
+                of_parts.entry(is_shown.then_some(row.now)).or_default().insert(row.person);
             }
             let all: BTreeSet<u32> = rows.iter().map(|row| row.person).collect();
             if all.len() as u64 >= k {
                 assert!(of_parts.values().all(|people| people.len() as u64 >= k), "{k} {rows:?} {found:?}");
             }
-            match found.shown.iter().filter(|shown| **shown).count() {
+            match count(&found, Part::Shown) {
                 0 => none += 1,
                 shown if shown == rows.len() => whole += 1,
                 _ => in_parts += 1,

@@ -28,13 +28,23 @@ impl<'a> ShownColumn<'a> {
         at: usize,
         ends: Ends,
     ) -> Result<Self> {
-        let column = &table.columns()[at];
+        let bases = released.class_of_base().iter().enumerate();
+        let kept = bases.filter(|(_, class)| class.is_some_and(|class| is_kept[class as usize]));
+        let codes = kept.map(|(base, _)| table.code(table.base(), base, at));
+        Self::of_codes(&table.columns()[at], codes, ends)
+    }
+
+    /// Reads the values that kept rows have, by their codes, in any order.
+    ///
+    /// # Errors
+    /// An internal error if values cannot be read.
+    pub(crate) fn of_codes(
+        column: &'a EncodedColumn,
+        codes: impl Iterator<Item = u32>,
+        ends: Ends,
+    ) -> Result<Self> {
         let mut occurs = vec![false; column.distinct()];
-        for (base, class) in released.class_of_base().iter().enumerate() {
-            if class.is_some_and(|class| is_kept[class as usize]) {
-                occurs[table.code(table.base(), base, at) as usize] = true;
-            }
-        }
+        codes.for_each(|code| occurs[code as usize] = true);
         let kept: Vec<u32> =
             (0u32..).zip(occurs).filter(|(_, occurs)| *occurs).map(|(code, _)| code).collect();
         let extremes = match ends {
@@ -42,6 +52,10 @@ impl<'a> ShownColumn<'a> {
             Ends::Closed => None,
         };
         Ok(Self { column, ends, kept, extremes })
+    }
+
+    pub(crate) fn column(&self) -> &EncodedColumn {
+        self.column
     }
 
     /// Returns the label of a region, which [`open`](Self::open) must still be applied to.

@@ -20,8 +20,8 @@ use datafusion_kanon::internals::render::{Document, json};
 use datafusion_kanon::internals::store::{Address, local_path, text_at};
 use datafusion_kanon::records::{PrivateRecord, PublicRecord};
 use datafusion_kanon::{
-    CancelToken, Error, ErrorCode, Place, PolicySource, Result, Run, release, release_after, release_again,
-    unchanged,
+    CancelToken, Error, ErrorCode, Followed, Place, PolicySource, Result, Run, release, release_after,
+    release_again, unchanged,
 };
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
@@ -57,9 +57,12 @@ pub(crate) struct Release {
     /// The private record of each release that is followed, in their order, where it is not beside it.
     #[arg(long, value_name = "FILE", requires = "after")]
     after_private: Vec<PathBuf>,
-    /// Go on although fewer than half of the people come back.
+    /// Go on although fewer than half of the people come back, or most of them have other rows.
     #[arg(long, requires = "after")]
     accept_new_people: bool,
+    /// The share of the individuals that may be suppressed, from 0 to 1 [default: that of the policy of the last release].
+    #[arg(long, value_name = "SHARE", requires = "after")]
+    suppression_limit: Option<f64>,
     /// The folder to create, or its address in a store (s3://lake/safe); must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
@@ -140,8 +143,13 @@ impl Release {
                 release(run, &input, &source, &place, self.overwrite).await?
             }
             (None, Some(_)) if !after.is_empty() => {
-                let (accept, day) = (self.accept_new_people, self.released_on.clone());
-                release_after(run, &input, &after, accept, day, &place, self.overwrite).await?
+                let followed = Followed {
+                    releases: after,
+                    accept_new_people: self.accept_new_people,
+                    suppression_limit: self.suppression_limit,
+                };
+                release_after(run, &input, &followed, self.released_on.clone(), &place, self.overwrite)
+                    .await?
             }
             (None, Some((_, earlier))) => {
                 release_again(run, &input, earlier, self.released_on.clone(), &place, self.overwrite).await?

@@ -9,11 +9,12 @@ use super::Done;
 use super::inputs::Inputs;
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use datafusion_kanon::internals::answer::verify::verify;
+use datafusion_kanon::internals::answer::verify_chain::verify_chain;
 use datafusion_kanon::internals::release::publish::staging::unfinished;
 use datafusion_kanon::internals::release::publish::statement::may_be_policy_of;
 use datafusion_kanon::internals::store::{Address, local_path};
 use datafusion_kanon::records::PublicRecord;
-use datafusion_kanon::{Error, Place, PolicySource, Result, Run, Source};
+use datafusion_kanon::{Error, Input, Place, PolicySource, Result, Run, Source};
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
@@ -22,6 +23,7 @@ Examples:
   kanon verify patients_safe
   kanon verify patients_safe --input patients.parquet
   kanon verify patients_safe --input patients.parquet --policy patients.toml
+  kanon verify --chain extract extract_q2 extract_q3
 
 Without --input, only the released rows are checked. With it, every row must come from the input, recoded as
 the policy says and in a class that satisfies the models. The policy is read from the private record, beside the
@@ -29,11 +31,18 @@ release or where --private says, unless --policy names it; without either, the o
 fits the public record is taken.
 
 Every file must be what kanon writes for its rows, to the byte. Where an earlier version wrote other
-bytes, the command says so (`with_bytes` in JSON).")]
+bytes, the command says so (`with_bytes` in JSON).
+
+With --chain, each release has to follow all those before it (`kanon release --after`), as they are. Where their private records and
+the key of the pseudonyms are, all histories are counted again.")]
 pub(crate) struct Verify {
-    /// The folder of the release, or its address in a store.
-    out: PathBuf,
-    /// The input of the release; repeated where it is several files or folders.
+    /// The folder of the release, or its address in a store; with --chain several, in the order in which they were published.
+    #[arg(required = true)]
+    out: Vec<PathBuf>,
+    /// Verify releases that follow one another, with their links.
+    #[arg(long, conflicts_with = "policy")]
+    chain: bool,
+    /// The input of the release; repeated where it is several files or folders. With --chain, the input of each release, in their order.
     #[arg(long, value_name = "INPUT")]
     input: Vec<String>,
     #[command(flatten)]
@@ -51,13 +60,14 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(super) async fn run(self, run: &Run) -> Result<Done> {
-        // `.` and `..` have no name of their own.
-        let out = match Address::parse(&self.out)? {
-            Address::Local(out) if out.file_name().is_none() => {
-                Address::Local(std::fs::canonicalize(&out).unwrap_or(out))
-            }
-            out => out,
+        if self.chain {
+            return self.run_chain(run).await;
+        }
+        let [out] = self.out.as_slice() else {
+            let why = "several releases: add --chain if each follows those before it, or verify one after the other";
+            return Err(Error::policy(why).at("OUT"));
         };
+        let out = named(out)?;
         let input = (!self.input.is_empty()).then(|| Inputs::of(self.input.clone()));
         let words = input.as_ref().map(Inputs::words).unwrap_or_default();
         let open = |path: &Path| PolicyFile::open(path, &self.set, &words);
@@ -80,6 +90,38 @@ impl Verify {
         }
         Done::of(&answer)
     }
+
+    async fn run_chain(self, run: &Run) -> Result<Done> {
+        let count = self.out.len();
+        if count < 2 {
+            return Err(Error::policy(
+                "expected at least 2 releases, in the order in which they were published",
+            )
+            .at("--chain"));
+        }
+        if !self.input.is_empty() && self.input.len() != count {
+            let found = self.input.len();
+            let why = format!("expected one for each of the {count} releases, in their order, found {found}");
+            return Err(Error::policy(why).at("--input"));
+        }
+        let key = self.key.as_ref().map(local_path).transpose()?;
+        let places =
+            self.out.iter().map(|out| Ok(self.private.of(&named(out)?, None)?.with_key(key.clone())));
+        let places: Vec<Place> = places.collect::<Result<_>>()?;
+        let inputs = self.input.iter().map(|input| Input::find_all(std::slice::from_ref(input), &run.stop));
+        let inputs: Vec<Source> = inputs.map(|input| input.map(Source::from)).collect::<Result<_>>()?;
+        Done::of(&verify_chain(run, &places, &inputs).await?)
+    }
+}
+
+/// Returns the address of a release; `.` and `..` have no name of their own.
+fn named(out: &PathBuf) -> Result<Address> {
+    Ok(match Address::parse(out)? {
+        Address::Local(out) if out.file_name().is_none() => {
+            Address::Local(std::fs::canonicalize(&out).unwrap_or(out))
+        }
+        out => out,
+    })
 }
 
 /// Returns the policy file beside a release, or in the current folder, that may have made it, if

@@ -65,7 +65,9 @@ use crate::error::{Error, Result};
 use crate::input::{PolicySource, Source};
 use crate::model::least_holders;
 use crate::policy::{FilesAndTrees, PolicySpec};
+use crate::progress::CancelToken;
 use crate::progress::Phase;
+use crate::release::histories::NotShown;
 use crate::release::histories::chain::Chain;
 use crate::release::kind::describe::Labels;
 use crate::release::labels_for_all::labels_for_all;
@@ -104,6 +106,8 @@ pub struct Released {
     pub reads_population: bool,
     /// What the publisher should know of what the classes show, in whole sentences.
     pub remarks: Vec<String>,
+    /// The people with a row that is not shown, by why, if the release follows others.
+    pub not_shown: Option<NotShown>,
     /// The label that all values of a column have, by its name, where that is not `*`.
     #[doc(hidden)]
     pub labels: Labels,
@@ -155,8 +159,18 @@ pub async fn release_again(
     release_like(run, &input.into(), earlier, released_on, place, overwrite).await
 }
 
-/// Releases `input` to a place so that it is safe together with the releases of the same people before it, which are given in the order
-/// in which they were published. The policy is that of the last one; the key of pseudonyms is that of the first.
+/// The releases that another one follows.
+#[derive(Debug, Clone, Default)]
+pub struct Followed {
+    /// Where they are, in the order in which they were published.
+    pub releases: Vec<Place>,
+    /// Whether it is right that fewer than half of the people come back, or have other rows.
+    pub accept_new_people: bool,
+    /// The share of the individuals that may be suppressed, from 0 to 1, instead of that of the policy.
+    pub suppression_limit: Option<f64>,
+}
+
+/// Releases `input` to a place so that it is safe together with the releases of the same people before it. The policy is that of the last one; the key of pseudonyms is that of the first.
 ///
 /// # Errors
 /// A policy error if a record or the key is missing, or releases of this kind cannot be followed; an unmet error if people cannot be
@@ -164,12 +178,12 @@ pub async fn release_again(
 pub async fn release_after(
     run: &Run,
     input: impl Into<Source>,
-    after: &[Place],
-    accept_new_people: bool,
+    followed: &Followed,
     released_on: Option<String>,
     place: &Place,
     overwrite: bool,
 ) -> Result<Released> {
+    let after = &followed.releases;
     let whole = |place: &Place| Ok::<_, Error>(place.absolute()?.out().clone());
     for earlier in after {
         if whole(earlier)? == whole(place)? {
@@ -177,11 +191,22 @@ pub async fn release_after(
             return Err(Error::policy(why).at(format!("--to {}", place.out())));
         }
     }
+    if overwrite && is_of_a_chain(place, &run.stop) {
+        let why = "holds a release of these people; if anybody has it, it counts, so give it with --after; if nobody has, delete it first";
+        return Err(Error::policy(why).at(format!("--to {}", place.out())));
+    }
     let with_key = |earlier: &Place| earlier.clone().with_key(place.named_key());
     let after: Vec<Place> = after.iter().map(with_key).collect();
-    let chain = Chain::open(run, &after, accept_new_people).await?;
+    let chain = Chain::open(run, &after, followed).await?;
     let place = place.clone().with_key(chain.key_file());
     release_like(run, &input.into(), Earlier::Chain(&chain), released_on, &place, overwrite).await
+}
+
+/// Returns whether a place holds a release that others may follow.
+fn is_of_a_chain(place: &Place, stop: &CancelToken) -> bool {
+    let local = LocalRelease::read(place, Needed::Record, stop);
+    let public = local.and_then(|local| verify_folder::checked_record(local.out()));
+    public.is_ok_and(|public| public.history.is_some())
 }
 
 /// Releases under the policy of an earlier release.
@@ -199,6 +224,10 @@ async fn release_like(
         Earlier::Chain(chain) => (chain.last(), "--after"),
     };
     let spec = PolicySpec::parse(&record.policy)?;
+    let spec = match earlier {
+        Earlier::Chain(chain) => chain.policy(spec)?,
+        _ => spec,
+    };
     if let Some(why) = spec.method.kind().facts().why_no_other_rows {
         return Err(Error::policy(format!("`{}` {why}", spec.method.name)).at(flag));
     }
@@ -284,6 +313,7 @@ async fn release_by(
         least_holders: least_holders(&resolved.requirements),
         reads_population,
         remarks,
+        not_shown: done.not_shown,
         labels,
         sufficient: judged.sufficient,
         doubts,

@@ -9,7 +9,7 @@ use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::progress::Phase;
-use crate::release::histories::recorded;
+use crate::release::histories::{Continued, recorded};
 use crate::release::kind::{Content, Judged, PlanInput, ReleasePlan, Secret, kind_row};
 use crate::release::merged_trees;
 use crate::release::publish::record::HistoryRecord;
@@ -62,10 +62,10 @@ pub(super) async fn write_and_verify<S: Sink>(
     let extent = sink.extent();
     let found = PlanInput { recoding, classes, extent, noise_key: &noise_key };
     let plan = kind_row(policy.kind).plan(run, loaded, found).await?;
-    carry_out(run, loaded, plan, again, sink).await
+    carry_out(run, loaded, plan, again, sink, None).await
 }
 
-/// Writes a planned release and verifies it, like [`write_and_verify`].
+/// Writes a planned release and verifies it, like [`write_and_verify`]; `continued` is what the record of one says that follows others.
 ///
 /// # Errors
 /// As [`write_and_verify`].
@@ -75,6 +75,7 @@ pub(super) async fn carry_out<S: Sink>(
     plan: ReleasePlan,
     again: impl Future<Output = Result<Loaded>>,
     sink: &mut S,
+    continued: Option<Continued>,
 ) -> Result<VerifiedRelease> {
     let tables = &plan.content.tables;
     if plan.content.recoding.kind() != Some(loaded.policy.kind) || tables.len() != plan.rows.len() {
@@ -93,7 +94,7 @@ pub(super) async fn carry_out<S: Sink>(
     let judged = plan.content.judge.judge(run, &again, written, sink.extent()).await?;
     drop(plan.held);
     let history = match sink.pseudonym_key() {
-        Some(key) => recorded(run, &again, &plan.content, first, key).await?,
+        Some(key) => recorded(run, &again, &plan.content, first, key, continued).await?,
         None => None,
     };
     Ok(VerifiedRelease {

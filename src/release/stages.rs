@@ -13,6 +13,7 @@ use crate::model::Requirement;
 use crate::policy::Policy;
 use crate::release::doubts;
 use crate::release::earlier_recoding;
+use crate::release::histories::NotShown;
 use crate::release::histories::chain::Chain;
 use crate::release::histories::next_release;
 use crate::release::kind::kind_row;
@@ -44,6 +45,8 @@ pub(super) struct Unpublished<S> {
     pub(super) doubts: Vec<String>,
     /// What the publisher should know once the release is published, in whole sentences.
     pub(super) warnings: Vec<String>,
+    /// Who is not shown, and why, if the release follows others.
+    pub(super) not_shown: Option<NotShown>,
     /// Whether a model compared the classes with a population.
     pub(super) reads_population: bool,
 }
@@ -109,6 +112,7 @@ pub(super) async fn unpublished<S: Sink>(
     let mut warnings = unseen_values(resolved, &classes);
     warnings.extend(resolved.requirements.iter().filter_map(Requirement::why_vacuous));
     let again = open_typed(run, input, policy, Typing::Plain);
+    let mut not_shown = None;
     let (mut made, searched) = match earlier {
         Earlier::Nothing => {
             let (classes, method, outcome) = search_apart(run, resolved, classes).await?;
@@ -121,13 +125,14 @@ pub(super) async fn unpublished<S: Sink>(
             (write_and_verify(run, &loaded, classes, outcome, again, &mut sink).await?, searched)
         }
         Earlier::Chain(chain) => {
-            let (plan, continued) = next_release::plan(run, &loaded, classes, chain).await?;
-            let mut made = carry_out(run, &loaded, plan, again, &mut sink).await?;
-            let history = made.history.take().ok_or_else(|| {
+            let next = next_release::plan(run, &loaded, classes, chain).await?;
+            not_shown = Some(next.not_shown);
+            let made = carry_out(run, &loaded, next.plan, again, &mut sink, Some(next.continued)).await?;
+            let history = made.history.as_ref().ok_or_else(|| {
                 Error::policy("the policy has no `[history]`, without which no release follows others")
                     .at("--after")
             })?;
-            made.history = Some(chain.continued(run, &loaded, history, continued).await?);
+            chain.check_record(run, &loaded, history).await?;
             let outcome = Outcome { best: Vec::new(), nodes: None, evaluated: 0, proven: false, bound: None };
             (made, search_record(resolved, &resolved.spec.method.name, &outcome))
         }
@@ -158,6 +163,7 @@ pub(super) async fn unpublished<S: Sink>(
         searched,
         doubts,
         warnings,
+        not_shown,
         reads_population: loaded.population.is_some(),
     })
 }

@@ -323,7 +323,7 @@ fn people_who_are_numbered_anew_are_told() {
     place.write("june.csv", renumbered);
     place.run("release june.csv --policy p.toml --to june --overwrite").exit(0);
     let ran = place.run(COMPARE).exit(1);
-    assert!(ran.out.contains("0 of 4 people are in the input of june and in one before it"), "{}", ran.out);
+    assert!(ran.out.contains("0 of 4 individuals come back in the input of june"), "{}", ran.out);
     let found = place.run(&format!("{COMPARE} --format json --accept-new-people")).exit(1).json();
     assert_eq!(found["verdict"], json!("cannot_tell"), "the files alone pair four of four rows: {found:#}");
     let query = "SELECT * FROM compare('march', 'june', input => 'march.csv', input => 'june.csv')";

@@ -17,6 +17,7 @@
 mod anatomy;
 mod arx;
 mod arx_risk;
+mod attacks;
 mod canary;
 mod centroids;
 mod cli;

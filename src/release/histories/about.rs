@@ -86,12 +86,27 @@ pub(super) fn matching<'a>(
         check_type(releases, column)?;
     }
     let dates = dates_of(releases, same)?;
+    let is_generalized = |date: &&String| {
+        let mut roles = releases.iter().filter_map(|release| release.roles.get(*date));
+        roles.all(|role| *role == Role::Quasi)
+    };
+    let generalized_dates = dates.iter().filter(is_generalized).cloned().collect();
     check_changes(releases, &same.changes)?;
     let compared = compared_in(releases);
     compared.iter().flatten().try_for_each(|column| check_type(releases, column))?;
     let row_is_named = !same.row.is_empty();
     let (changes, changes_are_unknown) = (same.changes.clone(), same.changes_are_unknown);
-    Ok(Matching { person, row, row_is_named, changes, compared, changes_are_unknown, dates, key })
+    Ok(Matching {
+        person,
+        row,
+        row_is_named,
+        changes,
+        compared,
+        changes_are_unknown,
+        dates,
+        generalized_dates,
+        key,
+    })
 }
 
 /// Returns the columns that releases show as they are, by the releases that do; those of one release are compared with nothing, but
@@ -139,7 +154,7 @@ fn row_of(releases: &[&About], same: &SamePeople) -> Result<Vec<String>> {
 }
 
 /// Checks that a column has one type in the inputs that have it: 7 is not `007`.
-fn check_type(releases: &[&About], column: &str) -> Result<()> {
+pub(super) fn check_type(releases: &[&About], column: &str) -> Result<()> {
     let mut first: Option<(&str, &str)> = None;
     for release in releases {
         let Ok(data_type) = release.type_of(column) else { continue };

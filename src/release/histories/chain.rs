@@ -1,22 +1,23 @@
 //! The releases that a new one follows, as their records hold them.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use datafusion::prelude::SessionContext;
 
 use crate::engine::Run;
-use crate::engine::pseudonym::PseudonymKey;
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::plural::{individuals, plural};
-use crate::release::histories::about::About;
+use crate::policy::{PolicySpec, SetKey};
+use crate::release::Followed;
+use crate::release::histories::about::{About, check_type, differing};
+use crate::release::histories::links::linked;
 use crate::release::histories::opened::{Opened, recorded_rows};
-use crate::release::histories::{Compared, SamePeople, matching_of, people_are_unclear, views};
-use crate::release::publish::local_release::{LocalRelease, Needed};
+use crate::release::histories::recorded::refused;
+use crate::release::histories::{Compared, Continued, SamePeople, matching_of, unclear, views};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{HistoryRecord, PrivateRecord};
-use crate::release::verify_folder::checked_record;
+use crate::role::Role;
 use crate::verify::histories::{self, MOST_RELEASES, Matching, PeopleFound, ShownRows};
 
 /// The releases that a new one follows, in the order in which they were published.
@@ -24,14 +25,9 @@ pub(in crate::release) struct Chain {
     pub(super) opened: Vec<Opened>,
     pub(super) matching: Matching,
     pub(super) accepts_new_people: bool,
+    suppression_limit: Option<f64>,
     /// The private record of the last one.
     last: PrivateRecord,
-}
-
-/// What a release that follows others adds to its records.
-pub(in crate::release) struct Continued {
-    /// What its classes show that no earlier release has.
-    pub(in crate::release) new_classes: Vec<Vec<Option<String>>>,
 }
 
 impl Chain {
@@ -40,11 +36,7 @@ impl Chain {
     /// # Errors
     /// A policy error if a private record, the key or a release between is missing, or the records do not match rows alike; an unmet
     /// error for a release that is not what its records say; a data error when something cannot be read.
-    pub(in crate::release) async fn open(
-        run: &Run,
-        places: &[Place],
-        accepts_new_people: bool,
-    ) -> Result<Self> {
+    pub(in crate::release) async fn open(run: &Run, places: &[Place], followed: &Followed) -> Result<Self> {
         if places.len() >= MOST_RELEASES {
             let found = places.len();
             return Err(Error::policy(format!(
@@ -52,23 +44,7 @@ impl Chain {
                 MOST_RELEASES - 1
             )));
         }
-        let mut given: Vec<String> = Vec::with_capacity(places.len());
-        for place in places {
-            let local = LocalRelease::read(place, Needed::Record, &run.stop)?;
-            let shown = place.out().to_string();
-            let public = checked_record(local.out()).map_err(|error| local.named(error).at(&shown))?;
-            let after: BTreeSet<&String> = public.follows().iter().collect();
-            if after != given.iter().collect() {
-                let why = format!(
-                    "it follows {}, and {} given before it; give all releases of these people with --after, as they are, in the order in \
-                     which they were published",
-                    plural(after.len() as u64, "release", "releases"),
-                    plural(given.len() as u64, "other is", "others are"),
-                );
-                return Err(Error::policy(why).at(shown));
-            }
-            given.push(public.digest.clone());
-        }
+        linked(places, &run.stop)?;
         let mut opened: Vec<Opened> = Vec::with_capacity(places.len());
         let mut last = None;
         for place in places {
@@ -84,7 +60,8 @@ impl Chain {
         }
         let last = last.ok_or_else(|| Error::policy("expected a release").at("--after"))?;
         let matching = matching_of(&opened, &SamePeople::default())?;
-        Ok(Self { opened, matching, accepts_new_people, last })
+        let Followed { accept_new_people, suppression_limit, .. } = *followed;
+        Ok(Self { opened, matching, accepts_new_people: accept_new_people, suppression_limit, last })
     }
 
     /// Returns the private record of the last release.
@@ -92,14 +69,20 @@ impl Chain {
         &self.last
     }
 
+    /// Returns the policy of the next release, from that of the last one.
+    ///
+    /// # Errors
+    /// A policy error for a limit that is no share.
+    pub(in crate::release) fn policy(&self, spec: PolicySpec) -> Result<PolicySpec> {
+        let Some(limit) = self.suppression_limit else { return Ok(spec) };
+        let place = |error: Error| Error::policy(error.to_string()).at("--suppression-limit");
+        let set = [format!("suppression_limit={limit}").parse::<SetKey>()?];
+        SetKey::all(&set, spec.text()).and_then(|text| PolicySpec::parse(&text)).map_err(place)
+    }
+
     /// Returns the file of the key of the pseudonyms.
     pub(in crate::release) fn key_file(&self) -> Option<PathBuf> {
         self.opened.first().and_then(Opened::key_file).map(Path::to_path_buf)
-    }
-
-    /// Returns the key of the pseudonyms.
-    pub(in crate::release) fn key(&self) -> &PseudonymKey {
-        &self.matching.key
     }
 
     /// Returns the level of a quasi-identifier, where classes show levels.
@@ -107,9 +90,11 @@ impl Chain {
         self.opened.first()?.recoding.level(quasi).map(|level| level.level)
     }
 
-    /// Returns the digests of the public records.
-    pub(super) fn digests(&self) -> Vec<String> {
-        self.opened.iter().map(|release| release.digest.clone()).collect()
+    /// Returns what the record of a release says that follows these.
+    pub(super) fn continued(&self, new_classes: Vec<Vec<Option<String>>>) -> Result<Continued> {
+        let (history, _) = self.opened.first().and_then(Opened::history).ok_or_else(refused)?;
+        let after = self.opened.iter().map(|release| release.digest.clone()).collect();
+        Ok(Continued { same: history.same_people(), after, new_classes })
     }
 
     /// Returns the number of people that a part of a history has to have.
@@ -124,21 +109,25 @@ impl Chain {
     /// # Errors
     /// A policy error.
     pub(super) fn check(&self, next: &About, loaded: &Loaded) -> Result<()> {
-        for column in self.matching.row.iter().chain([&self.matching.person]) {
+        let Some(first) = self.opened.first() else { return Ok(()) };
+        let (matching, both) = (&self.matching, [&first.about, next]);
+        for column in matching.row.iter().chain([&matching.person]) {
             next.type_of(column)?;
         }
-        let columns = |about: &About| about.roles.clone();
-        let Some(first) = self.opened.first() else { return Ok(()) };
-        if columns(next) != columns(&first.about) {
+        let columns = matching.row.iter().chain(&matching.dates).chain(matching.compared.iter().flatten());
+        columns.chain([&matching.person]).try_for_each(|column| check_type(&both, column))?;
+        if let Some((column, roles)) = differing(both).into_iter().next() {
+            let word = |role: Option<Role>| role.map_or("not released", |role| role.word());
+            let roles: Vec<&str> = roles.into_iter().map(word).collect();
             let why = format!(
-                "the policy does not release the same columns in the same roles as {}",
-                first.about.shown
+                "`{column}` is {} in {} and {} now: all releases of a chain show the same columns",
+                roles[0], first.about.shown, roles[1]
             );
             return Err(Error::policy(why).at("--after"));
         }
         let earlier = self.opened.iter().flat_map(Opened::requirements);
         if views(earlier.chain(&loaded.policy.requirements)) != [None] {
-            let why = "a model over some of the quasi-identifiers: such releases cannot be followed yet";
+            let why = "a model is over some of the quasi-identifiers; only releases whose models are over all of them can be followed";
             return Err(Error::policy(why).at("--after"));
         }
         Ok(())
@@ -197,27 +186,24 @@ impl Chain {
     /// An unmet error that says what is unclear.
     pub(super) async fn check_people(&self, next: &About, shown: &[&ShownRows<'_>], run: &Run) -> Result<()> {
         let abouts: Vec<&About> = self.opened.iter().map(|release| &release.about).chain([next]).collect();
-        match people_are_unclear(&abouts, shown, &self.matching, run).await?.into_iter().next() {
+        match unclear::people(&abouts, shown, &self.matching, run).await?.into_iter().next() {
             Some(why) => Err(Error::unmet(why)),
             None => Ok(()),
         }
     }
 
-    /// Completes what the private record holds of the rows of a release that follows these, and judges it with them.
+    /// Judges a release, as its record holds its rows, with these.
     ///
     /// # Errors
     /// An unmet error if they are not safe together, a data error when memory runs out.
-    pub(in crate::release) async fn continued(
+    pub(in crate::release) async fn check_record(
         &self,
         run: &Run,
         loaded: &Loaded,
-        record: HistoryRecord,
-        made: Continued,
-    ) -> Result<HistoryRecord> {
-        let record = HistoryRecord { after: self.digests(), new_classes: made.new_classes, ..record };
-        let record = record.sealed(self.key())?;
+        record: &HistoryRecord,
+    ) -> Result<()> {
         let shown = self.shown(&loaded.session, run).await?;
-        let rows = recorded_rows(&record, &loaded.policy.requirements, &self.matching)?;
+        let rows = recorded_rows(record, &loaded.policy.requirements, &self.matching)?;
         let rows = ShownRows::recorded(&loaded.session, rows, &[None], &run.stop).await?;
         let all: Vec<&ShownRows<'_>> = shown.iter().chain([&rows]).collect();
         match self.unsafe_people(&loaded.session, &all, run).await? {
@@ -225,7 +211,7 @@ impl Chain {
                 "the release is not safe together with those before it: {} would stand out; nothing was published",
                 individuals(people.count())
             ))),
-            None => Ok(record),
+            None => Ok(()),
         }
     }
 }

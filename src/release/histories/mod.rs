@@ -2,12 +2,14 @@
 
 mod about;
 pub(in crate::release) mod chain;
+mod links;
 mod next_classes;
 mod next_plan;
 pub(in crate::release) mod next_release;
 mod opened;
 mod recorded;
 mod row_numbers;
+mod unclear;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,16 +22,17 @@ use crate::engine::{PoolBudget, Rules, Run};
 use crate::error::{Error, Result};
 use crate::input::Source;
 use crate::model::{Needs, Requirement};
-use crate::plural::plural;
 use crate::progress::Phase;
 use crate::release::histories::about::{About, differing, matching, renamed_sensitive};
+pub(crate) use crate::release::histories::links::linked;
+pub use crate::release::histories::next_plan::NotShown;
 use crate::release::histories::opened::Opened;
-pub(in crate::release) use crate::release::histories::recorded::{recorded, recorded_lines};
+pub(in crate::release) use crate::release::histories::recorded::{Continued, recorded, recorded_lines};
 use crate::release::publish::place::Place;
 use crate::release::publish::record::{HistoryColumn, HistoryRecord};
 use crate::role::Role;
 use crate::verify::histories::{
-    self, Counts, FailedModel, Histories, MOST_RELEASES, Matching, PeopleFound, ShownRows, View,
+    self, FailedModel, Histories, MOST_RELEASES, Matching, PeopleFound, ShownRows, View,
 };
 
 /// A release to compare.
@@ -133,7 +136,7 @@ pub async fn judge_together(
     let abouts: Vec<&About> = opened.iter().map(|release| &release.about).collect();
     judged.cannot_tell.extend(renamed_sensitive(abouts.iter().copied(), &matching.changes));
     judged.cannot_tell.extend(missing_between(&opened));
-    judged.cannot_tell.extend(people_are_unclear(&abouts, &shown, &matching, run).await?);
+    judged.cannot_tell.extend(unclear::people(&abouts, &shown, &matching, run).await?);
     let mut people_found = PeopleFound::default();
     for (view, over) in views.into_iter().enumerate() {
         let verdict =
@@ -149,9 +152,14 @@ pub async fn judge_together(
         let Some(input) = &of_release.input else { continue };
         input.still_the_same(run).map_err(|error| error.at(&release.about.shown))?;
     }
-    judged.check_matching(matching.row_is_named);
-    if !same.accept_new_people {
-        judged.check_returning(releases);
+    if let Some(Histories { counts, .. }) = judged.over_all() {
+        let names: Vec<&str> = abouts.iter().map(|about| about.shown.as_str()).collect();
+        let alike = if matching.row_is_named { counts.repeated } else { counts.ambiguous };
+        let mut unclear = unclear::rows(counts, alike, &matching);
+        if !same.accept_new_people {
+            unclear.extend(unclear::returning(counts, &names, &matching));
+        }
+        judged.cannot_tell.extend(unclear);
     }
     Ok(Some(judged))
 }
@@ -192,43 +200,6 @@ fn known_elsewhere(releases: &[Opened], release: &Opened) -> Vec<String> {
     let is_quasi = |name: &String| releases.iter().any(|one| one.about.roles.get(name) == Some(&Role::Quasi));
     let as_is = release.about.roles.iter().filter(|(_, role)| **role != Role::Quasi);
     as_is.map(|(name, _)| name).filter(|name| is_quasi(name)).cloned().collect()
-}
-
-/// Returns sentences about people whom one name does not name in all inputs, as far as the rows show it.
-async fn people_are_unclear(
-    abouts: &[&About],
-    shown: &[&ShownRows<'_>],
-    matching: &Matching,
-    run: &Run,
-) -> Result<Vec<String>> {
-    let (mut unclear, person) = (Vec::new(), &matching.person);
-    for (about, rows) in abouts.iter().zip(shown).filter(|(_, rows)| rows.without_person.shown > 0) {
-        unclear.push(format!(
-            "{} of {} name no person by `{person}`, so nobody can say whose they are; leave them out",
-            plural(rows.without_person.shown, "row", "rows"),
-            about.shown
-        ));
-    }
-    let people = histories::spelled_in_two_ways(shown, &run.stop).await?;
-    if people > 0 {
-        unclear.push(format!(
-            "{} of `{person}` differ from one of another input by nothing but spaces, punctuation, zeros in front, capital letters or \
-             the form of a letter in Unicode; write them alike",
-            plural(people, "person", "people")
-        ));
-    }
-    for (names, rows) in abouts.windows(2).zip(shown.windows(2)) {
-        let ([first, second], [before, after]) = (names, rows) else { continue };
-        let found = histories::equal_rows([before, after], matching, &run.stop).await?;
-        if found.are_of_others() {
-            unclear.push(format!(
-                "of the rows that are equal in the inputs of {} and {}, {} have another person by `{person}`, and {} the same: does it \
-                 number rows, or were people numbered anew?",
-                first.shown, second.shown, found.of_two, found.of_one_person
-            ));
-        }
-    }
-    Ok(unclear)
 }
 
 /// Returns sentences about releases that follow others which are not given, or are not what they were.
@@ -302,48 +273,6 @@ impl JudgedTogether {
     pub(crate) fn model(&self, failed: &FailedModel) -> &str {
         let of_release = self.models.get(failed.release);
         of_release.and_then(|models| models.get(failed.model)).map_or("", String::as_str)
-    }
-
-    /// Looks for inputs in which too few people come back to believe that their names lasted.
-    fn check_returning(&mut self, releases: &[Compared]) {
-        let Some(Histories { counts: Counts { returning, .. }, .. }) = self.over_all() else { return };
-        let few = returning.iter().zip(&releases[1..]).filter(|(returning, _)| returning.are_few());
-        let few = few.map(|(returning, release)| {
-            format!(
-                "{} of {} are in the input of {} and in one before it; if `{}` was numbered anew, nobody can be found again; if these \
-                 are other people, say so (accept new people)",
-                returning.both,
-                plural(returning.most(), "person", "people"),
-                release.place.out(),
-                self.person
-            )
-        });
-        let few: Vec<String> = few.collect();
-        self.cannot_tell.extend(few);
-    }
-
-    /// Looks for rows that cannot be told apart.
-    fn check_matching(&mut self, is_row_named: bool) {
-        let Some(Histories { counts, .. }) = self.over_all() else { return };
-        let &Counts { repeated, ambiguous, unmatched, .. } = counts;
-        let by = self.row.join(", ");
-        if is_row_named && repeated > 0 {
-            self.cannot_tell.push(format!(
-                "{by} should tell the rows of a person apart, and do not: {repeated} rows repeat others of an input; name more columns"
-            ));
-        } else if ambiguous > 0 {
-            self.cannot_tell.push(format!(
-                "{ambiguous} rows are equal in all that every release shows, but in different classes of one, so nobody can say which \
-                 of them is which; name the columns that tell the rows of a person apart"
-            ));
-        }
-        if unmatched > 0 {
-            self.cannot_tell.push(format!(
-                "{} a row that is gone and one that is new, which may be one row that changed; name the columns that tell the rows of a \
-                 person apart (row)",
-                plural(unmatched, "person has", "people have")
-            ));
-        }
     }
 }
 

@@ -1,25 +1,26 @@
 //! What the classes of the next release show: those of earlier releases, and new ones.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringViewArray, UInt32Array};
 use arrow::compute::{cast, take};
 use hashbrown::HashMap;
 
-use crate::class::{Budget, ClassTable, EncodedColumn, EvaluatedPartition, Held};
+use crate::class::{Budget, ClassTable, EncodedColumn, EvaluatedPartition, Held, ShownColumn};
 use crate::engine::{Context, Run};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generalize::{Generalizer, RegionLabel, text_forms};
 use crate::input::Loaded;
 use crate::measure::granularity::share;
-use crate::method::Recoding;
+use crate::method::{self, Problem, Recoding};
 use crate::policy::Policy;
 use crate::release::histories::chain::Chain;
 use crate::release::histories::next_release::DOING;
 use crate::release::kind::levels::labels_under;
 use crate::release::kind::regions::earlier::Column as LabelledColumn;
 use crate::release::kind::regions::label_kept;
-use crate::release::search::{profile_classes, search_apart};
+use crate::release::search::{problem, profile_classes};
 use crate::verify::histories::ShownRows;
 
 /// What classes show, in the order of the released quasi-identifiers.
@@ -240,6 +241,42 @@ impl LabelsOfColumns {
     }
 }
 
+/// Labels without ends at the least or the greatest value that is shown.
+pub(super) struct OpenEnds<'a> {
+    columns: Vec<ShownColumn<'a>>,
+}
+
+impl<'a> OpenEnds<'a> {
+    /// Reads the values of the base classes with a row that is shown.
+    ///
+    /// # Errors
+    /// An internal error if values cannot be read.
+    pub(super) fn of(policy: &Policy, classes: &'a ClassTable, shown: &BTreeSet<usize>) -> Result<Self> {
+        let column = |at: usize| {
+            let codes = shown.iter().map(|base| classes.code(classes.base(), *base, at));
+            ShownColumn::of_codes(&classes.columns()[at], codes, policy.spec.output.ends())
+        };
+        Ok(Self { columns: policy.released_quasi().map(column).collect::<Result<_>>()? })
+    }
+
+    /// Opens the labels of a class.
+    ///
+    /// # Errors
+    /// An internal error for a label that is none.
+    pub(super) fn open(&self, labels: &Labels) -> Result<Labels> {
+        let open = |(text, shown): (&Option<String>, &ShownColumn<'_>)| {
+            let hierarchy = shown.column().hierarchy();
+            if !hierarchy.has_intervals() {
+                return Ok(text.clone());
+            }
+            let label = RegionLabel::parse_canonical(text.as_deref(), hierarchy.input_type(), true);
+            let label = label.ok_or_else(|| Error::internal("next release: a label is none"))?;
+            Ok(shown.open(label).write(hierarchy.input_type()))
+        };
+        labels.iter().zip(&self.columns).map(open).collect()
+    }
+}
+
 /// Finds classes for new rows, which are all of this table, and numbers them. `all` are the base classes of the whole input; returned is
 /// the class of each that has one.
 ///
@@ -253,10 +290,17 @@ pub(super) async fn new_classes(
 ) -> Result<HashMap<usize, u32>> {
     let policy = &loaded.policy;
     let found = async {
-        let classes = profile_classes(run, loaded).await?;
-        search_apart(run, policy, classes).await
+        let (classes, policy) = (profile_classes(run, loaded).await?, Arc::clone(policy));
+        run.on_own_thread(move |run| {
+            // All may wait: the limit is for the whole input, and is checked there.
+            let limit = classes.total_individuals();
+            let problem = Problem { limit, ..problem(run, &policy, &classes, &*run.progress) };
+            let (_, outcome) = method::search(&policy.spec.method, &problem, &policy.options(1))?;
+            Ok((classes, outcome))
+        })
+        .await
     };
-    let (classes, _, outcome) = match found.await {
+    let (classes, outcome) = match found.await {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::Unmet => return Ok(HashMap::new()),
         Err(error) => return Err(error),

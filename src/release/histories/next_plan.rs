@@ -6,16 +6,19 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, StringArray};
 use arrow::compute::take;
 use hashbrown::HashMap;
+use serde::Serialize;
 
+use crate::class::parts::Part;
 use crate::class::{Budget, ClassTable, Held};
 use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::measure::granularity::share;
-use crate::plural::{individuals, plural};
+use crate::plural::{grouped, individuals};
 use crate::policy::Policy;
 use crate::release::apply::ClassKeys;
-use crate::release::histories::chain::{Chain, Continued};
+use crate::release::histories::Continued;
+use crate::release::histories::chain::Chain;
 use crate::release::histories::next_classes::LabelsOfColumns;
 use crate::release::histories::next_release::{DOING, NextRelease, Row};
 use crate::release::histories::row_numbers::number_of_row;
@@ -23,6 +26,40 @@ use crate::release::kind::classes::{KeptClasses, order_of_labels, planned_rows_b
 use crate::release::kind::{Content, ReleasePlan, Secret, levels, regions};
 use crate::release::search::limit;
 use crate::verify::row_lines::{RowLines, RowName};
+
+/// The people with a row that a release does not show which follows others, by why. Who has several such rows is counted for each reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct NotShown {
+    /// Those with a row that no release before shows: they wait until enough others are new with them.
+    pub new: u64,
+    /// Those who have moved out of their class.
+    pub moved: u64,
+    /// Those who hide others that left or changed.
+    pub companions: u64,
+    /// Those whose class, or whose part of it, is left out as a whole.
+    pub left_out: u64,
+}
+
+impl NotShown {
+    /// Returns the numbers that are not 0, with the reasons.
+    pub(crate) fn in_words(&self) -> Vec<(u64, &'static str)> {
+        let all = [
+            (self.new, "until enough others are new with them"),
+            (self.moved, "because their class does not cover them any more"),
+            (self.companions, "to hide others who left or changed"),
+            (self.left_out, "with their whole class, of which too few are left"),
+        ];
+        all.into_iter().filter(|(people, _)| *people > 0).collect()
+    }
+}
+
+/// The next release, planned.
+pub(in crate::release) struct Next {
+    pub(in crate::release) plan: ReleasePlan,
+    /// What its record says of those that it follows.
+    pub(in crate::release) continued: Continued,
+    pub(in crate::release) not_shown: NotShown,
+}
 
 impl NextRelease {
     /// Returns what the release shows.
@@ -64,7 +101,7 @@ impl NextRelease {
         classes: &ClassTable,
         chain: &Chain,
         budget: Arc<dyn Budget>,
-    ) -> Result<(ReleasePlan, Continued)> {
+    ) -> Result<Next> {
         let policy = &loaded.policy;
         let used = self.used();
         if used.is_empty() {
@@ -99,61 +136,53 @@ impl NextRelease {
         let content = self.content(loaded, lines)?;
         let schema = Arc::clone(&content.tables[0].schema);
         let rows = vec![planned_rows_by(run, loaded, class, kept, &schema, &budget)?];
-        let remarks = self.remarks();
+        let not_shown = self.not_shown();
         let plan = ReleasePlan {
             content,
             rows,
             secret: Secret::default(),
             costs,
             utility: None,
-            remarks,
+            remarks: Vec::new(),
             warnings: Vec::new(),
             budget,
             held,
         };
-        Ok((plan, Continued { new_classes }))
+        Ok(Next { plan, continued: chain.continued(new_classes)?, not_shown })
     }
 
     /// Returns the people with a row of these that is not shown.
     fn waiting(&self, is_one: impl Fn(&Row) -> bool) -> u64 {
-        let rows = self.rows.iter().filter(|row| !row.is_shown && is_one(row));
-        rows.map(|row| [row.name[0], row.name[1]]).collect::<BTreeSet<_>>().len() as u64
+        let rows = self.rows.iter().filter(|row| !row.is_shown() && is_one(row));
+        rows.map(Row::person).collect::<BTreeSet<_>>().len() as u64
+    }
+
+    /// Counts the people with a row that is not shown, by why.
+    fn not_shown(&self) -> NotShown {
+        let known = |part: Part| self.waiting(|row| !row.is_new && row.part == part);
+        NotShown {
+            new: self.waiting(|row| row.is_new),
+            moved: known(Part::Gone),
+            companions: known(Part::Companion),
+            left_out: known(Part::LeftOut),
+        }
     }
 
     /// Refuses a release that suppresses more individuals than the policy allows.
     fn check_limit(&self, policy: &Policy, classes: &ClassTable) -> Result<()> {
         let (limit, waiting) = (limit(policy, classes), self.waiting(|_| true));
         if waiting > limit {
+            let reasons = self.not_shown().in_words();
+            let reasons = reasons.into_iter().map(|(people, why)| format!("{} {why}", grouped(people)));
             return Err(Error::unmet(format!(
-                "{} could not be shown safely, and suppression_limit allows {limit}: {} new, {} for others who left, {} in classes that \
-                 cannot be shown again; nothing was published; the limit is that of the first policy, so release these people anew, with a higher one",
+                "{} could not be shown safely, and suppression_limit allows {}: {}; nothing was published; another share can be allowed \
+                 with --suppression-limit",
                 individuals(waiting),
-                self.waiting(|row| row.is_new),
-                self.parts.companions,
-                self.parts.left_out,
+                grouped(limit),
+                reasons.collect::<Vec<_>>().join(", "),
             )));
         }
         Ok(())
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
-        let new = self.waiting(|row| row.is_new);
-        if new > 0 {
-            remarks.push(format!(
-                "{} until enough others are new with them",
-                plural(new, "new individual waits", "new individuals wait")
-            ));
-        }
-        if self.parts.companions + self.parts.left_out > 0 {
-            remarks.push(format!(
-                "{} not shown again: {} because others left or changed, {} because their class cannot be shown in parts",
-                plural(self.parts.companions + self.parts.left_out, "individual is", "individuals are"),
-                self.parts.companions,
-                self.parts.left_out
-            ));
-        }
-        remarks
     }
 
     /// Returns the loss of each quasi-identifier, in policy order.
@@ -166,7 +195,7 @@ impl NextRelease {
     ) -> Result<Vec<f64>> {
         let labels = &self.shows.numbered.labels;
         let mut shown = vec![0u64; labels.len()];
-        let of_shown = self.rows.iter().filter(|row| row.is_shown).filter_map(|row| row.class);
+        let of_shown = self.rows.iter().filter(|row| row.is_shown()).filter_map(|row| row.class);
         of_shown.for_each(|class| shown[class as usize] += 1);
         if let Some(levels) = &self.shows.levels {
             return levels.costs(classes, &shown);

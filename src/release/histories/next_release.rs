@@ -13,22 +13,24 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::class::parts::{EarlierRow, Now, Parts, parts};
+use crate::class::parts::{EarlierRow, Now, Part, parts};
 use crate::class::{Budget, ClassTable, Held};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::ReleaseKind;
-use crate::plural::{individuals, plural};
+use crate::plural::individuals;
+use crate::policy::Policy;
 use crate::release::apply::{self, ClassKeys, ClassNumbers};
 use crate::release::histories::about::About;
-use crate::release::histories::chain::{Chain, Continued};
+use crate::release::histories::chain::Chain;
 use crate::release::histories::next_classes::{
-    LabelsOfColumns, LevelClasses, Numbered, earlier_classes, new_classes,
+    LabelsOfColumns, LevelClasses, Numbered, OpenEnds, earlier_classes, new_classes,
 };
+use crate::release::histories::next_plan::Next;
 use crate::release::histories::row_numbers::number_of_row;
-use crate::release::kind::ReleasePlan;
-use crate::verify::histories::{EarlierTrack, Member, PeopleFound, RowNow, ShownRows, trace_earlier};
+use crate::release::histories::unclear;
+use crate::verify::histories::{Counts, EarlierTrack, Member, PeopleFound, RowNow, ShownRows, trace_earlier};
 use crate::verify::row_lines::{RowLines, RowName};
 
 pub(super) const DOING: &str = "planning the next release";
@@ -46,7 +48,7 @@ pub(in crate::release) async fn plan(
     loaded: &Loaded,
     classes: ClassTable,
     chain: &Chain,
-) -> Result<(ReleasePlan, Continued)> {
+) -> Result<Next> {
     if !matches!(loaded.policy.kind, ReleaseKind::Levels | ReleaseKind::Regions) {
         let why = format!(
             "`{}` cannot follow other releases: only methods whose classes show levels or regions can",
@@ -75,7 +77,7 @@ pub(in crate::release) async fn plan(
     shown.pop();
     let mut next = NextRelease::new(run, loaded, chain, &classes, shows, tracks, &budget)?;
     next.add_new_classes(run, loaded, chain, &classes).await?;
-    next.make_safe(run, loaded, chain, &shown).await?;
+    next.make_safe(run, loaded, chain, &classes, &shown).await?;
     drop(shown);
     next.planned(run, loaded, &classes, chain, budget)
 }
@@ -88,36 +90,15 @@ async fn tracks(
     run: &Run,
 ) -> Result<(Vec<EarlierTrack>, Held)> {
     let (tracks, counts, held) = trace_earlier(&loaded.session, shown, &chain.matching, &run.stop).await?;
-    let rows = chain.matching.row.join(", ");
-    if counts.repeated > 0 {
-        return Err(Error::unmet(format!(
-            "{} of a person: nobody can say which is which in the next release; name the columns that tell the rows of a person apart (`row` \
-             of [history])",
-            plural(
-                counts.repeated,
-                &format!("row is equal in {rows} to another"),
-                &format!("rows are equal in {rows} to others")
-            )
-        )));
+    let mut unclear = unclear::rows(&counts, counts.repeated, &chain.matching);
+    if !chain.accepts_new_people {
+        let of_this = Counts { returning: counts.returning.last().copied().into_iter().collect(), ..counts };
+        unclear.extend(unclear::returning(&of_this, &["", "this release"], &chain.matching));
     }
-    if counts.unmatched > 0 {
-        return Err(Error::unmet(format!(
-            "{} a row that is gone and one that is new, which may be one row that changed; name the columns that tell the rows of a person \
-             apart (`row` of [history])",
-            plural(counts.unmatched, "person has", "people have")
-        )));
+    match unclear.into_iter().next() {
+        Some(why) => Err(Error::unmet(why)),
+        None => Ok((tracks, held)),
     }
-    let returning = counts.returning.last().filter(|returning| returning.are_few());
-    if let Some(returning) = returning.filter(|_| !chain.accepts_new_people) {
-        return Err(Error::unmet(format!(
-            "{} of {} come back; if `{}` was numbered anew, nobody can be found again; if these are other people, say so \
-                 (--accept-new-people)",
-            returning.both,
-            individuals(returning.most()),
-            chain.matching.person
-        )));
-    }
-    Ok((tracks, held))
 }
 
 /// Numbers the base classes.
@@ -155,7 +136,19 @@ pub(super) struct Row {
     pub(super) class: Option<u32>,
     /// Whether no earlier release shows it.
     pub(super) is_new: bool,
-    pub(super) is_shown: bool,
+    /// What is done with it.
+    pub(super) part: Part,
+}
+
+impl Row {
+    pub(super) fn is_shown(&self) -> bool {
+        self.part == Part::Shown
+    }
+
+    /// Returns the pseudonym of its person.
+    pub(super) fn person(&self) -> [u64; 2] {
+        [self.name[0], self.name[1]]
+    }
 }
 
 /// A row that an earlier release shows.
@@ -178,7 +171,8 @@ pub(super) struct NextRelease {
     new: Vec<Vec<usize>>,
     left_out: BTreeSet<u32>,
     left_out_classes: BTreeSet<u32>,
-    pub(super) parts: Parts,
+    /// What is done with each of the known rows.
+    parts: Vec<Part>,
     _held: [Held; 2],
 }
 
@@ -193,7 +187,9 @@ impl NextRelease {
         budget: &Arc<dyn Budget>,
     ) -> Result<Self> {
         let mut held_rows = Held::new(budget);
-        held_rows.at_least(tracks.len() * (size_of::<Row>() + size_of::<KnownRow>()))?;
+        held_rows.at_least(
+            tracks.len() * (size_of::<Row>() + size_of::<KnownRow>() + size_of::<([u64; 2], u32)>()),
+        )?;
         let of_columns = match &shows.levels {
             None => Some(LabelsOfColumns::of(&loaded.policy, classes, &shows.numbered.labels)?),
             Some(_) => None,
@@ -211,19 +207,20 @@ impl NextRelease {
             (track.history, track.person, track.shown, track.now.as_ref().map(|now| now.row))
         });
         let (mut rows, mut earlier, mut new) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let (mut history, mut person) = (0u32, 0u32);
+        let mut history = 0u32;
+        let mut numbers: HashMap<[u64; 2], u32> = HashMap::new();
         for (at, track) in tracks.iter().enumerate() {
             let before = at.checked_sub(1).map(|before| &tracks[before]);
             history += u32::from(before.is_some_and(|before| before.history != track.history));
-            // A number for each person of a history would do, but not for those with rows in several.
-            person += u32::from(before.is_some_and(|before| before.person != track.person));
+            let next = numbers.len() as u32;
+            let person = *numbers.entry(track.person).or_insert(next);
             let class = track.shown.and_then(|(place, class)| {
                 shows.of_release.get(place)?.get(usize::try_from(class).ok()?).copied()
             });
             let name = |now: &RowNow| [track.person[0], track.person[1], now.row];
             let place = track.now.as_ref().map(|now| {
                 let base = usize::try_from(now.class).unwrap_or(usize::MAX);
-                rows.push(Row { name: name(now), base, class, is_new: class.is_none(), is_shown: false });
+                rows.push(Row { name: name(now), base, class, is_new: class.is_none(), part: Part::LeftOut });
                 rows.len() - 1
             });
             if let Some(class) = class {
@@ -255,7 +252,7 @@ impl NextRelease {
             new,
             left_out: BTreeSet::new(),
             left_out_classes: BTreeSet::new(),
-            parts: Parts::default(),
+            parts: Vec::new(),
             _held: [held, held_rows],
         })
     }
@@ -299,7 +296,7 @@ impl NextRelease {
             by_class.entry(levels.of_base[self.rows[*row].base]).or_default().push(*row);
         }
         by_class.retain(|_, rows| {
-            let people = rows.iter().map(|row| [self.rows[*row].name[0], self.rows[*row].name[1]]);
+            let people = rows.iter().map(|row| self.rows[*row].person());
             people.collect::<BTreeSet<_>>().len() as u64 >= self.k
         });
         by_class
@@ -314,11 +311,12 @@ impl NextRelease {
         let order = |person: u32| of_person.get(&person).copied().unwrap_or_default();
         self.parts = parts(&known, self.k, order, &self.left_out);
         for row in self.rows.iter_mut().filter(|row| row.is_new) {
-            row.is_shown = row.class.is_some_and(|class| !self.left_out_classes.contains(&class));
+            let is_shown = row.class.is_some_and(|class| !self.left_out_classes.contains(&class));
+            row.part = if is_shown { Part::Shown } else { Part::LeftOut };
         }
-        for (known, is_shown) in self.known.iter().zip(&self.parts.shown) {
+        for (known, part) in self.known.iter().zip(&self.parts) {
             if let Some(place) = known.place {
-                self.rows[place].is_shown = *is_shown;
+                self.rows[place].part = *part;
             }
         }
     }
@@ -329,6 +327,7 @@ impl NextRelease {
         run: &Run,
         loaded: &Loaded,
         chain: &Chain,
+        classes: &ClassTable,
         shown: &[ShownRows<'_>],
     ) -> Result<()> {
         let mut found = 0;
@@ -348,7 +347,13 @@ impl NextRelease {
             };
             let planned = ShownRows::read(&member, &chain.matching, &[None], &run.stop).await?;
             let all: Vec<&ShownRows<'_>> = shown.iter().chain([&planned]).collect();
-            let Some(people) = chain.unsafe_people(&loaded.session, &all, run).await? else { return Ok(()) };
+            let Some(people) = chain.unsafe_people(&loaded.session, &all, run).await? else {
+                // Whoever is left out may have had the least or the greatest value.
+                if self.open_ends(&loaded.policy, classes)? {
+                    continue;
+                }
+                return Ok(());
+            };
             found = people.count();
             if !self.leave_out(&people) {
                 break;
@@ -372,19 +377,48 @@ impl NextRelease {
     /// Leaves out the histories and the new classes of these people; returns whether any was not left out before.
     fn leave_out(&mut self, people: &PeopleFound) -> bool {
         let before = (self.left_out.len(), self.left_out_classes.len());
-        let known = self.known.iter().filter(|known| people.contains(known.person));
-        self.left_out.extend(known.map(|known| known.row.history));
-        let new = self
-            .rows
-            .iter()
-            .filter(|row| row.is_shown && row.is_new && people.contains([row.name[0], row.name[1]]));
-        self.left_out_classes.extend(new.filter_map(|row| row.class));
-        before != (self.left_out.len(), self.left_out_classes.len())
+        // Somebody who is found may have other rows, in parts of people of whom most are not found.
+        for are_all in [true, false] {
+            let known = self.known.iter().zip(&self.parts).map(|(known, part)| {
+                let part = (known.row.history, (*part == Part::Shown).then_some(known.row.now));
+                (part, people.contains(known.person))
+            });
+            let new = self.rows.iter().filter(|row| row.is_shown() && row.is_new);
+            let new = new.filter_map(|row| Some((row.class?, people.contains(row.person()))));
+            let (parts, classes) = (with_found(known, are_all), with_found(new, are_all));
+            self.left_out.extend(parts.into_iter().map(|(history, _)| history));
+            self.left_out_classes.extend(classes);
+            if before != (self.left_out.len(), self.left_out_classes.len()) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Opens the ends of new labels at the least and the greatest value that is shown; returns whether any label changed.
+    fn open_ends(&mut self, policy: &Policy, classes: &ClassTable) -> Result<bool> {
+        if self.shows.levels.is_some() {
+            return Ok(false);
+        }
+        let shown = self.rows.iter().filter(|row| row.is_shown()).map(|row| row.base);
+        let columns = OpenEnds::of(policy, classes, &shown.collect())?;
+        let mut opened: HashMap<u32, u32> = HashMap::new();
+        for class in self.used().into_iter().filter(|class| *class as usize >= self.shows.earlier) {
+            let labels = &self.shows.numbered.labels[class as usize];
+            let open = columns.open(labels)?;
+            if open != *labels {
+                opened.insert(class, self.shows.numbered.number(open));
+            }
+        }
+        for row in self.rows.iter_mut().filter(|row| row.is_new) {
+            row.class = row.class.map(|class| opened.get(&class).copied().unwrap_or(class));
+        }
+        Ok(!opened.is_empty())
     }
 
     /// Returns the classes that show a row.
     pub(super) fn used(&self) -> Vec<u32> {
-        let shown = self.rows.iter().filter(|row| row.is_shown);
+        let shown = self.rows.iter().filter(|row| row.is_shown());
         shown.filter_map(|row| row.class).collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
@@ -392,7 +426,7 @@ impl NextRelease {
     pub(super) fn lines(&self, chain: &Chain, classes: &[u32]) -> RowLines {
         let number: HashMap<u32, u32> = classes.iter().copied().zip(0..).collect();
         let class =
-            |row: &Row| row.class.filter(|_| row.is_shown).and_then(|class| number.get(&class).copied());
+            |row: &Row| row.class.filter(|_| row.is_shown()).and_then(|class| number.get(&class).copied());
         RowLines {
             names: chain.matching.names(),
             classes: classes
@@ -403,4 +437,14 @@ impl NextRelease {
             rows: self.rows.iter().map(|row| (row.name, class(row))).collect(),
         }
     }
+}
+
+/// Returns the groups in which all are found, or any.
+fn with_found<G: Ord>(rows: impl Iterator<Item = (G, bool)>, are_all: bool) -> BTreeSet<G> {
+    let (mut found, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for (group, is_found) in rows {
+        if is_found { &mut found } else { &mut others }.insert(group);
+    }
+    found.retain(|group| !are_all || !others.contains(group));
+    found
 }

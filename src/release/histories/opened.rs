@@ -19,6 +19,7 @@ use crate::release::histories::Compared;
 use crate::release::histories::about::About;
 use crate::release::histories::recorded::refused;
 use crate::release::kind::{Content, Records, kind_row};
+use crate::release::publish::digest;
 use crate::release::publish::key_file::KeyFile;
 use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::record::{HistoryRecord, PrivateRecord, PublicRecord, RecodingRecord};
@@ -74,15 +75,23 @@ impl Opened {
                 format!("the private record {} is missing, or of another release", local.private_place());
             Error::policy(why).at(&shown)
         };
+        let private = local.private_record(&public)?;
+        let named = public.history.as_ref().map(|history| &history.digest);
+        if let Some(history) = private.as_ref().and_then(|private| private.history.as_ref())
+            && named != Some(&history.digest()?)
+        {
+            return Err(refused().at(shown));
+        }
         let Some(input) = &release.input else {
-            if public.history.is_none() {
+            // Whoever names it wants it to be read.
+            if named.is_none() || private.is_none() && !release.place.is_apart() {
                 return Ok(None);
             }
-            let private = local.private_record(&public)?.ok_or_else(missing)?;
+            let private = private.ok_or_else(missing)?;
             let opened = Self::recorded(release, local, &public, &private);
             return opened.map(|opened| Some((opened, private))).map_err(|error| error.at(shown));
         };
-        let private = local.private_record(&public)?.ok_or_else(missing)?;
+        let private = private.ok_or_else(missing)?;
         if !has_bytes_of(input, &private, run)? {
             let why = format!("`{}` is not the input that it was made of, byte for byte", input.name());
             return Err(Error::unmet(why).at(&shown));
@@ -98,11 +107,10 @@ impl Opened {
         private: &PrivateRecord,
     ) -> Result<Self> {
         let history = private.history.clone().ok_or_else(refused)?;
-        if public.history.as_ref().is_none_or(|named| history.digest().ok().as_ref() != Some(&named.digest)) {
-            return Err(refused());
-        }
         let key = KeyFile::of_release(&release.place, &history.key)?;
-        if !history.is_sealed_with(key.key())? {
+        if !history.is_sealed_with(key.key())?
+            || history.policy != digest::of_bytes(private.policy.as_bytes())
+        {
             return Err(refused());
         }
         let (key_file, key) = (key.path().to_path_buf(), key.key().clone());

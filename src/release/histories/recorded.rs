@@ -15,11 +15,30 @@ use crate::release::histories::about::{About, matching};
 use crate::release::histories::opened::expected;
 use crate::release::histories::{SamePeople, views};
 use crate::release::kind::{Content, Records};
+use crate::release::publish::digest;
 use crate::release::publish::key_file::KeyFile;
 use crate::release::publish::record::{HistoryColumn, HistoryModel, HistoryRecord};
 use crate::release::written_columns::as_texts;
 use crate::verify::histories::{Member, ShownRows, row_lines};
 use crate::verify::row_lines::{RowLines, RowNames};
+
+/// What the record of a release that follows others says of that.
+pub(in crate::release) struct Continued {
+    /// How the rows of people are matched, as before.
+    pub(super) same: SamePeople,
+    /// The digests of the public records before.
+    pub(super) after: Vec<String>,
+    /// What its classes show that none of them has.
+    pub(super) new_classes: Vec<Vec<Option<String>>>,
+}
+
+impl HistoryRecord {
+    /// Returns what a record says of the releases that it follows, if it follows any.
+    pub(in crate::release) fn continued(&self) -> Option<Continued> {
+        let (same, after) = (self.same_people(), self.after.clone());
+        (!after.is_empty()).then(|| Continued { same, after, new_classes: self.new_classes.clone() })
+    }
+}
 
 /// Returns the rows of a release that was verified by pseudonyms under a key, if its policy has `[history]`.
 ///
@@ -32,9 +51,10 @@ pub(in crate::release) async fn recorded(
     content: &Content,
     written: Option<DataFrame>,
     key: &PseudonymKey,
+    continued: Option<Continued>,
 ) -> Result<Option<HistoryRecord>> {
     let Some(history) = again.policy.spec.history() else { return Ok(None) };
-    let same = SamePeople {
+    let of_policy = || SamePeople {
         person: history.person.clone(),
         row: history.row.clone(),
         dates: history.dates.clone(),
@@ -42,6 +62,8 @@ pub(in crate::release) async fn recorded(
         changes_are_unknown: history.changes_unknown.is_some(),
         accept_new_people: false,
     };
+    let first = || Continued { same: of_policy(), after: Vec::new(), new_classes: Vec::new() };
+    let Continued { same, after, new_classes } = continued.unwrap_or_else(first);
     let place = |error: Error| error.at("history");
     let about = About::of_input("the input", again, &run.stop).await?;
     let matching = matching(std::slice::from_ref(&about), &same, key.clone()).map_err(place)?;
@@ -71,6 +93,7 @@ pub(in crate::release) async fn recorded(
     let record = HistoryRecord {
         key: key.id()?,
         seal: String::new(),
+        policy: digest::of_bytes(again.policy.spec.text().as_bytes()),
         person: column(&matching.person)?,
         row: columns(&matching.row)?,
         row_is_named: matching.row_is_named,
@@ -83,8 +106,8 @@ pub(in crate::release) async fn recorded(
         lasting: rows.lasting().to_vec(),
         rows_without_person: rows.without_person.rows,
         shown_without_person: rows.without_person.shown,
-        after: Vec::new(),
-        new_classes: Vec::new(),
+        after,
+        new_classes,
         rows: STANDARD.encode(lines),
     };
     record.sealed(key).map(Some)
@@ -109,6 +132,6 @@ pub(in crate::release) fn recorded_lines(records: &Records<'_>) -> Result<Option
 /// Returns the error of a private record that cannot be believed.
 pub(super) fn refused() -> Error {
     Error::unmet(
-        "what the private record holds of the rows of the release is not what the public record names",
+        "what the private record holds of the rows of the release, or its policy, is not what the public record names",
     )
 }

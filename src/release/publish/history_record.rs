@@ -30,6 +30,8 @@ pub struct HistoryRecord {
     pub key: String,
     /// The HMAC-SHA-256 of all the rest under this key: only who has it can make such a record.
     pub seal: String,
+    /// The SHA-256 of the policy file's text, by which the next release is made.
+    pub policy: String,
     /// The column that names the person of a row.
     pub person: HistoryColumn,
     /// The columns by which the rows of a person are matched.
@@ -142,6 +144,7 @@ mod tests {
         let record = HistoryRecord {
             key: key.id().unwrap(),
             seal: String::new(),
+            policy: String::new(),
             person: column,
             row: Vec::new(),
             row_is_named: false,

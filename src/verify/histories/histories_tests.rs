@@ -150,6 +150,22 @@ fn joined(releases: &[Release], tells: bool, rows: Vec<Vec<Option<Row>>>) -> (Ve
     (all, unmatched)
 }
 
+/// Returns the people with rows in this input and before it, but none in both, though one may be another that changed.
+fn with_other_rows(releases: &[Release], tells: bool, rows: &[Vec<Option<Row>>], place: usize) -> u64 {
+    let person = |row: &Vec<Option<Row>>| row.iter().flatten().next().unwrap()[0];
+    let people: BTreeSet<Option<&str>> = rows.iter().map(person).collect();
+    let has_others = |who: &&Option<&str>| {
+        let was = |row: &[Option<Row>]| row[..place].iter().any(Option::is_some);
+        let of_person = || rows.iter().filter(|row| person(row) == **who);
+        let may_be = |one: &Vec<Option<Row>>, other: &Vec<Option<Row>>| {
+            was(one) && other[place].is_some() && may_be_one(releases, tells, one, other)
+        };
+        of_person().all(|row| !was(row) || row[place].is_none())
+            && of_person().any(|one| of_person().any(|other| may_be(one, other)))
+    };
+    people.iter().filter(has_others).count() as u64
+}
+
 /// Judges the lives in the obvious way, and returns whether the rows of a person can be told apart.
 fn brute_force(
     releases: &[Release],
@@ -180,6 +196,8 @@ fn brute_force(
     if !by_visit {
         (rows, found.counts.unmatched) = joined(releases, tells, rows);
     }
+    let with_other_rows: Vec<u64> =
+        (1..releases.len()).map(|place| with_other_rows(releases, tells, &rows, place)).collect();
     let mut histories: BTreeMap<Vec<String>, Judged> = BTreeMap::new();
     let mut everybody = BTreeSet::new();
     for row in rows {
@@ -275,6 +293,7 @@ fn brute_force(
             before: before.len() as u64,
             here: here.len() as u64,
             both,
+            with_other_rows: with_other_rows[place - 1],
         });
     }
     found.counts.people = everybody.len() as u64;
@@ -323,6 +342,7 @@ async fn judged(releases: &[Release], by_visit: bool, tells: bool, changes: bool
         compared: vec![names(&["disease"])],
         changes_are_unknown: !known,
         dates,
+        generalized_dates: Vec::new(),
         key,
     };
     let mut shown = Vec::new();

@@ -19,7 +19,7 @@ use super::dates::Dates;
 use super::shown_rows::{
     ROW, ShownRows, class_name, compared_name, elsewhere_name, lost, numbers, value_name,
 };
-use super::tracks::{Copy, Track, join};
+use super::tracks::{Copy, Track, has_other_rows, join};
 use super::{DOING, Matching};
 use crate::class::{Budget, Held};
 use crate::engine::functions::random_keys;
@@ -35,11 +35,14 @@ const RELEASE: &str = "kanon_release";
 /// The inputs in which a row was not, as its dates tell.
 const NOT_IN: &str = "kanon_not_in";
 
+/// Those of them of which the files tell: by dates that are released as they are.
+const TOLD: &str = "kanon_told";
+
 /// The class that shows a row, and what else is known of it.
 const CLASS: [&str; 2] = ["kanon_class", "kanon_elsewhere"];
 
 /// What is read of each row before the values that are compared, and those that are judged.
-const READ: usize = ROW.len() + CLASS.len() + 2;
+const READ: usize = ROW.len() + CLASS.len() + 3;
 
 /// Of each row in each release that shows it: its history as two hashes, the place of the release, the person as two hashes,
 /// the class, and the pattern: a bit for each release that shows the row. Values follow.
@@ -77,6 +80,8 @@ pub struct ReturningPeople {
     pub here: u64,
     /// Those who are in both.
     pub both: u64,
+    /// Those of them who have none of the rows that they had before, and no date that tells why.
+    pub with_other_rows: u64,
 }
 
 impl ReturningPeople {
@@ -88,6 +93,11 @@ impl ReturningPeople {
     /// Returns whether fewer than half of those come back who could.
     pub(crate) fn are_few(&self) -> bool {
         2 * self.both < self.most()
+    }
+
+    /// Returns whether more than half of those who come back have other rows.
+    pub(crate) fn have_other_rows(&self) -> bool {
+        2 * self.with_other_rows > self.both
     }
 }
 
@@ -180,14 +190,15 @@ async fn all_rows(
     views: &[usize],
     stop: &CancelToken,
 ) -> Result<(SendableRecordBatchStream, usize)> {
-    let dates = Dates::read(releases, stop).await?;
+    let dates = Dates::read(releases, &matching.dates, stop).await?;
     let width = releases.iter().map(|release| release.width).max().unwrap_or_default();
     let mut all = Vec::with_capacity(releases.len());
     for (place, (release, view)) in (0u64..).zip(releases.iter().zip(views)) {
         let mut columns: Vec<Expr> = ROW.map(column).to_vec();
         let classes = [class_name(*view), elsewhere_name(*view)].into_iter().zip(CLASS);
         columns.extend(classes.map(|(name, class)| column(name).alias(class)));
-        columns.push(dates.not_in(release)?.alias(NOT_IN));
+        columns.push(dates.not_in(release, |_| true)?.alias(NOT_IN));
+        columns.push(dates.not_in(release, |date| !matching.generalized_dates.contains(date))?.alias(TOLD));
         columns.push(lit(place).alias(RELEASE));
         columns.extend((0..matching.compared.len()).map(|at| column(compared_name(at))));
         columns.extend((0..width).map(|at| match at < release.width {
@@ -223,6 +234,8 @@ struct Tracer<'a, T> {
     copies: Vec<Vec<Copy>>,
     /// The rows of the person, where they are matched by their values.
     tracks: Vec<Track>,
+    /// The places of the rows of the person.
+    rows: Vec<(u64, u64)>,
     /// The values of all these copies: those that are compared, and those that are judged.
     values: Vec<Option<u64>>,
     /// Whether a row of the person is shown.
@@ -243,6 +256,7 @@ impl<'a, T: Tracks> Tracer<'a, T> {
             open: None,
             copies: (0..releases).map(|_| Vec::new()).collect(),
             tracks: Vec::new(),
+            rows: Vec::new(),
             values: Vec::new(),
             is_person_shown: false,
             inputs: 0,
@@ -254,7 +268,7 @@ impl<'a, T: Tracks> Tracer<'a, T> {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = numbers(batch)?;
         let (first, values) = columns.split_at(READ);
-        let [person_a, person_b, row_hash, class_a, class_b, not_in, release] = first else {
+        let [person_a, person_b, row_hash, class_a, class_b, not_in, told, release] = first else {
             return Err(lost());
         };
         for row in 0..batch.num_rows() {
@@ -273,6 +287,7 @@ impl<'a, T: Tracks> Tracer<'a, T> {
                 row: key.1,
                 class,
                 not_in: not_in.value(row),
+                told: told.value(row),
                 values: self.values.len(),
             });
             self.values.extend(values.iter().map(|values| values.is_valid(row).then(|| values.value(row))));
@@ -300,7 +315,10 @@ impl<'a, T: Tracks> Tracer<'a, T> {
             returning.before += u64::from(before);
             returning.here += u64::from(here);
             returning.both += u64::from(before && here);
+            let has_others = before && here && has_other_rows(&self.rows, place);
+            returning.with_other_rows += u64::from(has_others);
         }
+        self.rows.clear();
     }
 
     /// Ends the row that was read; each copy of a repeated row is one.
@@ -331,6 +349,7 @@ impl<'a, T: Tracks> Tracer<'a, T> {
 
     fn see(&mut self, track: &Track) {
         let Some((person, _)) = self.open else { return };
+        self.rows.push(track.places());
         self.is_person_shown |= self.sink.see(person, track, &self.values, self.matching);
     }
 }
@@ -346,11 +365,11 @@ struct Shown {
 }
 
 impl Shown {
-    /// Reads what releases show of a row. `not_in` are inputs in which it was not, as its dates tell.
+    /// Reads what releases show of a row. `told` are inputs in which it was not, as the files tell.
     fn of(
         copies: &[Option<Copy>],
         values: &[Option<u64>],
-        not_in: u64,
+        told: u64,
         keys: [[u64; 2]; 2],
         matching: &Matching,
     ) -> Self {
@@ -361,7 +380,7 @@ impl Shown {
             shown.pattern |= u64::from(class.is_some()) << place;
             let version = copy.filter(|_| class.is_some());
             let version = version.map(|copy| shown.version(&values[copy.values..], matching));
-            let was_not_there = copy.is_none() && not_in & (1 << place) != 0;
+            let was_not_there = copy.is_none() && told & (1 << place) != 0;
             if class.is_some() || was_not_there {
                 for (sum, key) in shown.history.iter_mut().zip(keys) {
                     *sum = sum.wrapping_add(state(key, place, class, version.unwrap_or_default()));
@@ -390,7 +409,7 @@ impl Shown {
 
 /// Returns the inputs in which a row was not, as the dates of these copies tell.
 fn told_by<'c>(copies: impl IntoIterator<Item = &'c Copy>) -> u64 {
-    copies.into_iter().fold(0, |all, copy| all | copy.not_in)
+    copies.into_iter().fold(0, |all, copy| all | copy.told)
 }
 
 /// The rows that releases show, with their histories, as columns.
@@ -411,8 +430,8 @@ impl TracedRows {
 impl Tracks for TracedRows {
     fn see(&mut self, person: [u64; 2], track: &Track, values: &[Option<u64>], matching: &Matching) -> bool {
         let is_shown = |copy: &&Copy| copy.class.is_some();
-        let not_in = told_by(track.copies.iter().flatten().filter(is_shown));
-        let Shown { history, pattern, .. } = Shown::of(&track.copies, values, not_in, self.keys, matching);
+        let told = told_by(track.copies.iter().flatten().filter(is_shown));
+        let Shown { history, pattern, .. } = Shown::of(&track.copies, values, told, self.keys, matching);
         for (place, copy) in track.copies.iter().enumerate() {
             let Some(copy) = copy else { continue };
             let Some(class) = copy.class else { continue };
@@ -437,8 +456,8 @@ impl Tracks for EarlierTracks {
         let Some((now, before)) = track.copies.split_last() else { return false };
         let shown = || before.iter().flatten().filter(|copy| copy.class.is_some());
         // A row that no release shows is told by its date once the next one does.
-        let not_in = if shown().next().is_none() { told_by(now.as_ref()) } else { told_by(shown()) };
-        let mut found = Shown::of(before, values, not_in, self.keys, matching);
+        let told = if shown().next().is_none() { told_by(now.as_ref()) } else { told_by(shown()) };
+        let mut found = Shown::of(before, values, told, self.keys, matching);
         let place = found.pattern.checked_ilog2().map(|place| place as usize);
         let class = place.and_then(|place| Some((place, before[place]?.class?[0])));
         let now = now.and_then(|copy| {

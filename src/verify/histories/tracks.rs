@@ -11,6 +11,8 @@ pub(super) struct Copy {
     pub(super) class: Option<[u64; 2]>,
     /// The inputs in which it was not, as its dates tell.
     pub(super) not_in: u64,
+    /// Those of them of which the files tell.
+    pub(super) told: u64,
     /// Where its values begin.
     pub(super) values: usize,
 }
@@ -22,6 +24,11 @@ pub(super) struct Track {
 }
 
 impl Track {
+    /// Returns the inputs that have the row, and those in which it was not, as all its dates tell: a bit for each.
+    pub(super) fn places(&self) -> (u64, u64) {
+        (self.inputs(), self.not_in())
+    }
+
     /// Returns a word with a bit for each input that has the row.
     fn inputs(&self) -> u64 {
         (0..).zip(&self.copies).map(|(place, copy): (u32, _)| u64::from(copy.is_some()) << place).sum()
@@ -46,10 +53,20 @@ fn may_be_one((inputs, not_in): (u64, u64), (other_inputs, other_not_in): (u64, 
     inputs & other_inputs == 0 && !is_told
 }
 
+/// Returns whether an input has rows of a person, as inputs before it do, but none of theirs, and dates do not tell why. `rows` are the
+/// places of all rows of the person.
+pub(super) fn has_other_rows(rows: &[(u64, u64)], input: usize) -> bool {
+    let (here, before) = (1 << input, (1 << input) - 1);
+    let (those, others): (Vec<_>, Vec<_>) = rows.iter().partition(|(inputs, _)| inputs & here != 0);
+    let is_again = those.iter().any(|(inputs, _)| inputs & before != 0);
+    let mut gone = others.into_iter().filter(|(inputs, _)| inputs & before != 0);
+    !is_again && gone.any(|gone| those.iter().any(|new| may_be_one(gone, *new)))
+}
+
 /// Joins the rows of a person, which were matched by their values. Returns whether some may be one and are not joined: that is known only
 /// of a person who never has more than one row.
 pub(super) fn join(tracks: &mut Vec<Track>) -> bool {
-    let of = |track: &Track| (track.inputs(), track.not_in());
+    let of = Track::places;
     let most =
         (0..u64::BITS).map(|place| tracks.iter().filter(|track| track.inputs() & 1 << place != 0).count());
     if most.max().unwrap_or_default() > 1 {
@@ -77,7 +94,7 @@ mod tests {
 
     /// A row in these of three inputs, with a word of the inputs in which it was not.
     fn track(inputs: &[usize], not_in: u64) -> Track {
-        let copy = |place: usize| Copy { row: 0, class: None, not_in, values: place };
+        let copy = |place: usize| Copy { row: 0, class: None, not_in, told: not_in, values: place };
         Track { copies: (0..3).map(|place| inputs.contains(&place).then(|| copy(place))).collect() }
     }
 
@@ -95,6 +112,18 @@ mod tests {
         assert_eq!(joined(&[track(&[0], 0b110), track(&[1], 0b101)]), (2, false));
         // The date of the last visit: the row of March did not leave because of its date.
         assert_eq!(joined(&[track(&[0], 0), track(&[1], 0b001)]), (1, false));
+    }
+
+    #[test]
+    fn rows_that_were_numbered_anew_are_others() {
+        let rows = |tracks: &[Track]| tracks.iter().map(Track::places).collect::<Vec<_>>();
+        let others = |tracks: &[Track]| [1, 2].map(|input| has_other_rows(&rows(tracks), input));
+        assert_eq!(others(&[track(&[0], 0), track(&[1, 2], 0)]), [true, false]);
+        assert_eq!(others(&[track(&[0, 1], 0), track(&[1], 0), track(&[2], 0)]), [false, true]);
+        assert_eq!(others(&[track(&[0, 2], 0)]), [false, false]);
+        // Stays of two months.
+        assert_eq!(others(&[track(&[0], 0b010), track(&[1], 0b001)]), [false, false]);
+        assert_eq!(others(&[track(&[2], 0)]), [false, false]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ async fn released(csv: &str, threads: usize, key: u8) -> BTreeMap<String, Vec<u8
     let key = DealingKey([key; DealingKey::BYTES]);
     let plan = plan_dealt(&run, &loaded, Arc::clone(groups), key).await.unwrap();
     let mut written = ReleasedFiles::new(out.clone(), Arc::clone(&loaded.policy));
-    let made = carry_out(&run, &loaded, plan, again, &mut written).await.unwrap();
+    let made = carry_out(&run, &loaded, plan, again, &mut written, None).await.unwrap();
     let tables = written.records(&made.content.tables).unwrap();
     assert_eq!(made.judged.classes, tables[1].rows / 2);
     let mut all = BTreeMap::new();
