@@ -199,13 +199,15 @@ pub mod answers {
     pub use crate::answer::list::{ListAnswer, list};
     pub use crate::answer::methods::{ComparedRecoding, MethodsAnswer, TriedMethod, compare_methods};
     pub use crate::answer::minimal::{MinimalAnswer, MinimalNode, minimal};
+    pub use crate::answer::plan::{LifeOfK, PlanAnswer, plan};
     pub use crate::answer::release::{ColumnCost, ReleaseAnswer, UnchangedAnswer};
     pub use crate::answer::risk::{ClassesOfSize, RiskAnswer, RiskWithout};
     pub use crate::answer::search::{FoundAnswer, SearchAnswer, SearchedInput};
     pub use crate::answer::verify::VerifyAnswer;
+    pub use crate::answer::verify_chain::{ChainAnswer, ChainedRelease, verify_chain};
     pub use crate::linkage::Attack;
     pub use crate::propose::SingledOut;
-    pub use crate::release::histories::{Compared, SamePeople};
+    pub use crate::release::histories::{Compared, Life, NotShown, SamePeople, Version};
     pub use crate::release::kind::measure::RecodingParts;
     pub use crate::render::{Document, Extent, markdown, text};
     pub use crate::verify::as_is::{AsIsColumn, Reveal};

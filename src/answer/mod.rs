@@ -14,6 +14,7 @@ pub mod link;
 pub mod list;
 pub mod methods;
 pub mod minimal;
+pub mod plan;
 pub mod release;
 pub mod risk;
 pub mod search;

@@ -12,6 +12,7 @@ mod link;
 mod list;
 mod names;
 mod numbers;
+mod plan;
 mod progress;
 mod release;
 mod risk;
@@ -135,6 +136,7 @@ enum Command {
     Risk(risk::Risk),
     Link(link::Link),
     Compare(compare::Compare),
+    Plan(plan::Plan),
     Sql(sql::Sql),
     Hierarchy(hierarchy::Hierarchy),
     List(list::List),
@@ -151,6 +153,7 @@ impl Command {
             Self::Release(release) => release.set.clone(),
             Self::Verify(verify) => verify.set.clone(),
             Self::Link(link) => link.set.clone(),
+            Self::Plan(plan) => plan.set.clone(),
             // They read no policy, or only what it says of CSV files.
             _ => Set::default(),
         }
@@ -390,6 +393,7 @@ async fn command(
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
         Command::Compare(compare) => compare.run(run).await,
+        Command::Plan(plan) => plan.run(run).await,
         Command::Sql(sql) => sql.run(run, format, verbosity, listening).await,
         Command::Hierarchy(hierarchy) => hierarchy.run(run, format).await,
         Command::List(list) => list.run(),

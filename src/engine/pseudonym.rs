@@ -58,13 +58,13 @@ impl PseudonymKey {
         Ok(format!("{:016x}", halves(self.begin("id")?)[0]))
     }
 
-    /// Returns the HMAC-SHA-256 of a text, in hexadecimal digits.
+    /// Returns the HMAC-SHA-256 of texts, in hexadecimal digits.
     ///
     /// # Errors
     /// An internal error if the key cannot be used.
-    pub(crate) fn mac_of_text(&self, text: &str) -> Result<String> {
+    pub(crate) fn mac_of_texts(&self, texts: [&str; 2]) -> Result<String> {
         let mut mac = self.begin("seal")?;
-        add(&mut mac, Some(text.as_bytes()));
+        texts.iter().for_each(|text| add(&mut mac, Some(text.as_bytes())));
         Ok(mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 

@@ -51,6 +51,7 @@ mod lake_release;
 mod laws;
 mod layout;
 mod link;
+mod lives;
 mod loaded_hierarchies;
 mod memory;
 mod merged;

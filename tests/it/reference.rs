@@ -52,6 +52,7 @@ const COMMANDS: &[&str] = &[
     "risk",
     "link",
     "compare",
+    "plan",
     "sql",
     "hierarchy",
     "list",

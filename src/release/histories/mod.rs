@@ -3,6 +3,7 @@
 mod about;
 pub(in crate::release) mod chain;
 mod links;
+mod lives;
 mod next_classes;
 mod next_plan;
 pub(in crate::release) mod next_release;
@@ -25,6 +26,7 @@ use crate::model::{Needs, Requirement};
 use crate::progress::Phase;
 use crate::release::histories::about::{About, differing, matching, renamed_sensitive};
 pub(crate) use crate::release::histories::links::linked;
+pub use crate::release::histories::lives::{Life, Version, replay};
 pub use crate::release::histories::next_plan::NotShown;
 use crate::release::histories::opened::Opened;
 pub(in crate::release) use crate::release::histories::recorded::{Continued, recorded, recorded_lines};

@@ -16,6 +16,16 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// Returns the SHA-256 of texts, each behind the number of its bytes, in hexadecimal.
+pub(crate) fn of_texts(texts: [&str; 2]) -> String {
+    let mut digest = Sha256::new();
+    for text in texts {
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text);
+    }
+    hex(&digest.finalize())
+}
+
 /// Returns the SHA-256 of a file in hexadecimal, as `sha256sum` prints it.
 ///
 /// # Errors

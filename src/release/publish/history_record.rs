@@ -11,7 +11,7 @@ use crate::release::publish::record::PublicRecord;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicHistory {
-    /// The SHA-256 of `history` in the private record.
+    /// The SHA-256 of `history` in the private record: of its JSON without the rows, and of these.
     pub digest: String,
     /// The digests of the public records of the releases that this one follows: the rows of every history, over all of them, belong to
     /// enough people, and all models of this one hold for them.
@@ -107,7 +107,8 @@ impl HistoryRecord {
     /// # Errors
     /// An internal error when it cannot be serialized.
     pub(crate) fn digest(&self) -> Result<String> {
-        Ok(digest::of_bytes(self.text()?.as_bytes()))
+        let (rest, rows) = self.parts()?;
+        Ok(digest::of_texts([&rest, rows]))
     }
 
     /// Returns the same with its seal.
@@ -116,7 +117,8 @@ impl HistoryRecord {
     /// An internal error when it cannot be serialized.
     pub(crate) fn sealed(self, key: &PseudonymKey) -> Result<Self> {
         let open = Self { seal: String::new(), ..self };
-        let seal = key.mac_of_text(&open.text()?)?;
+        let (rest, rows) = open.parts()?;
+        let seal = key.mac_of_texts([&rest, rows])?;
         Ok(Self { seal, ..open })
     }
 
@@ -128,8 +130,11 @@ impl HistoryRecord {
         Ok(self.clone().sealed(key)?.seal == self.seal)
     }
 
-    fn text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|_| Error::internal("record: a history cannot be serialized"))
+    /// Returns what its digest and its seal are of. The rows are long, and need no JSON.
+    fn parts(&self) -> Result<(String, &str)> {
+        let rest = serde_json::to_string(&Self { rows: String::new(), ..self.clone() });
+        let rest = rest.map_err(|_| Error::internal("record: a history cannot be serialized"))?;
+        Ok((rest, &self.rows))
     }
 }
 

@@ -43,6 +43,11 @@ const OUTPUTS: &[Output] = &[
         "ReleaseAnswer",
     ),
     output("verify", "What was verified; a release that does not pass is an error.", "VerifyAnswer"),
+    output(
+        "verify --chain",
+        "What was verified of releases that follow one another; those that do not pass are an error.",
+        "ChainAnswer",
+    ),
     Output {
         call: "explain",
         summary: "The public record of the release, as in `_kanon.json`.",
@@ -51,6 +56,7 @@ const OUTPUTS: &[Output] = &[
     output("risk", "The risks.", "RiskAnswer"),
     output("link", "What the attacker learns.", "LinkAnswer"),
     output("compare", "The verdict on releases of the same people.", "CompareAnswer"),
+    output("plan", "What lives of releases would cost.", "PlanAnswer"),
     Output {
         call: "sql",
         summary: "For each result a list of tables: the rows, by the columns' names.",
@@ -259,12 +265,35 @@ fn releases_and_their_verification() {
         verified
             .extend(run(&place, &[&format!("verify {name}"), &format!("verify {name} --input in.parquet")]));
     }
-    released.extend(run(&place, &["release odd.csv --policy odd.toml --to odd"]));
+    released.extend(run(
+        &place,
+        &["release odd.csv --policy odd.toml --to odd", "release in.parquet --after followed --to next"],
+    ));
     agrees("release", &released);
     // Without its private record, the policy is found.
     fs::remove_file(place.path("models.private.json")).unwrap();
     verified.extend(run(&place, &["verify models --input in.parquet"]));
     agrees("verify", &verified);
+    let mut chains = run(
+        &place,
+        &[
+            "verify --chain followed next",
+            "verify --chain followed next --input in.parquet --input in.parquet",
+        ],
+    );
+    fs::remove_file(place.path("followed.key")).unwrap();
+    chains.extend(run(&place, &["verify --chain followed next"]));
+    agrees("verify --chain", &chains);
+}
+
+#[test]
+fn plan() {
+    let lines =
+        ["--versions 3", "--versions 2 --leave 5% --k 4,5", "--versions 2 --arrive 0 --leave 0.95 --k 5"];
+    let lines = lines.map(|line| format!("plan in.parquet --policy followed.toml {line}"));
+    let documents = run(&scene(), &lines.each_ref().map(String::as_str));
+    assert_eq!(documents[1]["lives"][0]["versions"].as_array().unwrap().len(), 2);
+    agrees("plan", &documents);
 }
 
 #[test]
