@@ -1,5 +1,7 @@
 //! What `kanon plan` answers: what a life of releases would cost.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::Answer;
@@ -44,7 +46,9 @@ pub async fn plan(
     life: &Life,
 ) -> Result<PlanAnswer> {
     let mut lives = Vec::new();
-    let each = ks.iter().copied().map(Some).chain(ks.is_empty().then_some(None));
+    let ks: BTreeSet<u64> = ks.iter().copied().collect();
+    let is_as_it_is = ks.is_empty().then_some(None);
+    let each = ks.into_iter().map(Some).chain(is_as_it_is);
     for k in each {
         let spec = match k {
             Some(k) => PolicySpec::parse(&SetKey::all(&[format!("k={k}").parse()?], policy.spec.text())?)?,
@@ -95,13 +99,15 @@ impl Answer for PlanAnswer {
             }
             document.table(table);
             if let Some(last) = life.versions.last() {
-                let text = format!(
-                    "{} of {} in release {}, with {:.2} times the loss of a release by itself",
-                    grouped(last.shown),
-                    individuals(last.individuals),
-                    life.versions.len(),
-                    last.loss / last.loss_alone.max(f64::MIN_POSITIVE)
-                );
+                let times = match last.loss_alone > 0.0 {
+                    true => format!(
+                        ", with {:.2} times the loss of a release by itself",
+                        last.loss / last.loss_alone
+                    ),
+                    false => String::new(),
+                };
+                let (shown, people) = (grouped(last.shown), individuals(last.individuals));
+                let text = format!("{shown} of {people} in release {}{times}", life.versions.len());
                 document.fact("shown", text);
             }
             if let Some(why) = &life.refused {

@@ -19,7 +19,7 @@ Examples:
   kanon plan patients.parquet --policy patients.toml --arrive 10% --k 5,10,15 --format json
 
 The people of the input are dealt by chance to the releases in which they arrive, and leave by chance. Each release is made as by
-`kanon release --after`, in a temporary folder, and compared with one by itself. Nothing is published. The policy needs [history].")]
+`kanon release --after`, in a temporary folder, and compared with one by itself. Nothing is published. The policy needs [history];\nits suppression_limit bounds the first release only.")]
 pub(crate) struct Plan {
     #[command(flatten)]
     input: Inputs,

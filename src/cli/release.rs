@@ -49,7 +49,7 @@ pub(crate) struct Release {
     /// one, too.
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     recoding: Option<PathBuf>,
-    /// A release of the same people that this one follows, or its private record; repeat it for each, in the order in which they were
+    /// A release of the same people that this one follows, or its private record beside it; repeat it for each, in the order in which they were
     /// published. Its policy is used again. What an earlier release shows of a row is shown again or not at all, and new rows have
     /// classes of their own, so that all releases together are as safe as each is alone. They need `[history]` and their key.
     #[arg(long, value_name = "OUT", conflicts_with_all = ["policy", "recoding"])]
@@ -58,10 +58,10 @@ pub(crate) struct Release {
     #[arg(long, value_name = "FILE", requires = "after")]
     after_private: Vec<PathBuf>,
     /// Go on although fewer than half of the people come back, or most of them have other rows.
-    #[arg(long, requires = "after")]
+    #[arg(long, requires = "after", conflicts_with_all = ["policy", "recoding"])]
     accept_new_people: bool,
     /// The share of the individuals that may be suppressed, from 0 to 1 [default: that of the policy of the last release].
-    #[arg(long, value_name = "SHARE", requires = "after")]
+    #[arg(long, value_name = "SHARE", requires = "after", conflicts_with_all = ["policy", "recoding"])]
     suppression_limit: Option<f64>,
     /// The folder to create, or its address in a store (s3://lake/safe); must be new or empty.
     #[arg(long, value_name = "FOLDER")]

@@ -10,6 +10,7 @@ use crate::input::infer_types::Typing;
 use crate::input::{Loaded, PolicySource, Source, open, open_typed};
 use crate::method::Outcome;
 use crate::model::Requirement;
+use crate::plural::plural;
 use crate::policy::Policy;
 use crate::release::doubts;
 use crate::release::earlier_recoding;
@@ -18,7 +19,7 @@ use crate::release::histories::chain::Chain;
 use crate::release::histories::next_release;
 use crate::release::kind::kind_row;
 use crate::release::pipeline::{VerifiedRelease, carry_out, write_and_verify};
-use crate::release::publish::make_record::{Before, public_record, search_record};
+use crate::release::publish::make_record::{Before, policy_digest, public_record, search_record};
 use crate::release::publish::partitioning::Partitioning;
 use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, SearchRecord};
 use crate::release::role_checks;
@@ -137,6 +138,16 @@ pub(super) async fn unpublished<S: Sink>(
             (made, search_record(resolved, &resolved.spec.method.name, &outcome))
         }
     };
+    if let (Some(history), Some(key)) = (made.history.take(), sink.pseudonym_key()) {
+        if history.shown_without_person > 0 {
+            warnings.push(format!(
+                "{} no person by `{}`, so no release can follow it; leave them out of the input",
+                plural(history.shown_without_person, "row of it names", "rows of it name"),
+                history.person.name
+            ));
+        }
+        made.history = Some(history.of_policy(policy_digest(policy, resolved)?, key)?);
+    }
     warnings.append(&mut made.warnings);
     input.still_the_same(run)?;
     loaded.population.as_ref().map_or(Ok(()), |population| population.still_the_same(run))?;

@@ -215,10 +215,9 @@ async fn against(
     if !planned.eq(recorded) || content.recoding != public.recoding {
         return Err(refused("the columns of the record are not those of the policy"));
     }
-    let named = public.history.as_ref().map(|named| &named.digest);
     let held = private.and_then(|private| private.history.as_ref());
-    let is_held = held.is_none_or(|held| held.digest().ok().as_ref() == named);
-    if policy.spec.history().is_some() != named.is_some() || !is_held {
+    let is_held = held.map_or(Ok(true), |held| public.names_rows(held))?;
+    if policy.spec.history().is_some() != public.history.is_some() || !is_held {
         return Err(refused(
             "the record does not say of releases that may follow what the policy and the private record say",
         ));
@@ -262,6 +261,7 @@ async fn check_history(
     };
     let first = written.first().cloned();
     let again = recorded(run, loaded, content, first, key.key(), held.continued()).await?;
+    let again = again.map(|again| again.of_policy(held.policy.clone(), key.key())).transpose()?;
     match again.as_ref() == Some(held) {
         true => Ok(()),
         false => Err(refused("what the private record holds of the rows is not what the input says")),

@@ -26,7 +26,7 @@ fn each_attack_finds_somebody_and_is_stopped() {
     for block in page.split("\n```").skip(1).step_by(2) {
         let (language, text) = block.split_once('\n').unwrap();
         match language {
-            "toml" => drop(place.write("policy.toml", text)),
+            "toml" => place.write("policy.toml", text),
             "sh" => script += &format!("{text}\n"),
             "console" => {
                 for part in format!("\n{text}\n").split("\n$ ").skip(1) {

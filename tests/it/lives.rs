@@ -11,7 +11,7 @@ const POLICY: &str = "k = 3\nmethod = \"mondrian\"\nsuppression_limit = 0.1\noth
 fn scene() -> Place {
     let place = Place::new();
     let line = |n: u32| {
-        let visits = if n % 5 == 0 { 2 } else { 1 };
+        let visits = if n.is_multiple_of(5) { 2 } else { 1 };
         let visit = |visit: u32| {
             format!(
                 "p{n},{visit},{},{},{}\n",

@@ -363,6 +363,10 @@ fn records_kept_elsewhere_are_followed() {
     place.run("compare march june --private kept/march.json --private kept/june.json").exit(0);
 }
 
+fn place_text(place: &Place, name: &str) -> String {
+    std::fs::read_to_string(place.path(name)).unwrap()
+}
+
 fn of_people(random: &mut ChaCha8Rng, people: std::ops::Range<u32>, visit: u32) -> Vec<Visit> {
     people.map(|person| drawn(random, person, visit)).collect()
 }
@@ -509,20 +513,40 @@ fn a_chain_is_verified() {
     let edited = "what the private record holds of the rows of the release, or its policy, is not what the public record names";
     place.run("release d.csv --after a --after b --after c --to d").exit(1).says(edited);
     place.run("verify --chain a b c").exit(1).says(edited);
+    let mut hierarchies: serde_json::Value = serde_json::from_str(&record).unwrap();
+    hierarchies["hierarchies"]["zip.csv"] = json!("1000,10");
+    place.write("c.private.json", hierarchies.to_string());
+    place.run("release d.csv --after a --after b --after c --to d").exit(1).says(edited);
+    place.write("c.private.json", place_text(&place, "b.private.json"));
+    place
+        .run("release d.csv --after a --after b --after c --to d")
+        .exit(2)
+        .says("the private record c.private.json is missing, or of another release");
+    place
+        .run("verify --chain a b c")
+        .exit(2)
+        .says("the private record c.private.json is missing, or of another release");
+    // A public record that was made to follow one release less.
+    let mut public: serde_json::Value = serde_json::from_str(&place_text(&place, "c/_kanon.json")).unwrap();
+    let kept = public.clone();
+    public["history"]["after"].as_array_mut().unwrap().pop();
+    place.write("c/_kanon.json", public.to_string());
+    place.run("verify --chain a c").exit(1);
+    place.write("c/_kanon.json", serde_json::to_string_pretty(&kept).unwrap());
     place.write("c.private.json", record);
     place.run("release d.csv --after a --after b --after c --to d").exit(0);
+    place
+        .run("verify --chain a b c --key none.key")
+        .exit(2)
+        .says("none.key: the key of the pseudonyms is missing");
     // Somebody without the key, and without the private records.
     std::fs::rename(place.path("a.key"), place.path("key")).unwrap();
-    let outside = place.run("verify --chain a b c --format json").exit(0).json();
-    assert_eq!(outside["people"], json!(null));
-    assert!(
-        outside["not_counted"].as_str().unwrap().contains("the key of the pseudonyms is missing"),
-        "{outside}"
-    );
+    place.run("verify --chain a b c").exit(2).says("the key of the pseudonyms is missing");
     for name in ["a", "b", "c"] {
         std::fs::remove_file(place.path(&format!("{name}.private.json"))).unwrap();
     }
     let outside = place.run("verify --chain a b c --format json").exit(0).json();
+    assert_eq!(outside["people"], json!(null));
     assert!(outside["not_counted"].as_str().unwrap().contains("a private record is missing"), "{outside}");
     place.run("compare a b --format json").exit(1);
     // A changed file.
@@ -566,4 +590,98 @@ fn who_is_not_shown_is_counted_once() {
     let answer = place.run(released).exit(0).json();
     assert_eq!(answer["not_shown"], json!({ "new": 0, "moved": 0, "companions": 0, "left_out": 3 }));
     place.run("verify c --input c.csv").exit(0);
+}
+
+/// The people of each history of two releases, by the marks of rows.
+fn people_of_histories(place: &Place, names: [&str; 2]) -> Vec<BTreeSet<String>> {
+    let files = names.map(|name| shown(&place.path(name)));
+    let mut histories: BTreeMap<[Option<Vec<String>>; 2], BTreeSet<String>> = BTreeMap::new();
+    for mark in files.iter().flat_map(BTreeMap::keys) {
+        let history = [0, 1].map(|release| files[release].get(mark).cloned());
+        histories.entry(history).or_default().insert(mark.split('/').next().unwrap().to_owned());
+    }
+    histories.into_values().collect()
+}
+
+/// A column that holds the day of the extract does not make all rows new.
+#[test]
+fn the_day_of_an_extract_hides_nobody() {
+    let mut random = ChaCha8Rng::seed_from_u64(12);
+    let march = of_people(&mut random, 0..90, 0);
+    let june = march.iter().skip(3).cloned().collect::<Vec<_>>();
+    let with_day =
+        |visits: &[Visit], day: &str| csv(visits).replace('\n', &format!(",{day}\n")).replacen(day, "day", 1);
+    for (role, dates, refused) in [
+        ("insensitive\", allow_unique = true", "", Some("as day tells")),
+        ("insensitive\", allow_unique = true", "dates = []\n", None),
+        // No class of March covers a day of June.
+        ("quasi\"", "", Some("the next release would be empty")),
+    ] {
+        let place = Place::new();
+        let text = policy("mondrian", Also::Nothing).replace("row = [\"visit\"]\ndates = []\n", dates);
+        place.write("p.toml", text.replace("[history]", &format!("day = {{ role = \"{role} }}\n[history]")));
+        place.write("march.csv", with_day(&march, "2026-03-31"));
+        place.write("june.csv", with_day(&june, "2026-06-30"));
+        place.run("release march.csv --policy p.toml --to march").exit(0);
+        let ran = place.run("release june.csv --after march --to june");
+        if let Some(why) = refused {
+            ran.exit(1).says(why);
+            continue;
+        }
+        ran.exit(0);
+        place.run("compare march june").exit(0);
+        let histories = people_of_histories(&place, ["march", "june"]);
+        assert!(histories.len() > 3 && histories.iter().all(|people| people.len() >= 3), "{histories:?}");
+    }
+}
+
+/// Visits that are numbered within the extract are other visits once the first of a person leaves it.
+#[test]
+fn visits_numbered_within_an_extract_are_told() {
+    let place = Place::new();
+    place.write("p.toml", policy("auto", Also::Nothing));
+    let mut random = ChaCha8Rng::seed_from_u64(13);
+    let visits: Vec<(Visit, u32)> = (0..60)
+        .flat_map(|person| [1, 2, 3].map(|visit| (person, visit)))
+        .map(|(person, visit)| (drawn(&mut random, person, visit), visit))
+        .collect();
+    let numbered = |leave: u32| {
+        let mut text = "person,visit,age,zip,diagnosis,mark\n".to_owned();
+        for (Visit { person, age, zip, diagnosis, .. }, visit) in &visits {
+            let leaves = u32::from(person % 10 < leave);
+            if *visit > leaves {
+                text += &format!("p{person},{},{age},{zip},{diagnosis},p{person}/{visit}\n", visit - leaves);
+            }
+        }
+        text
+    };
+    place.write("a.csv", numbered(0));
+    place.write("b.csv", numbered(3));
+    place.run("release a.csv --policy p.toml --to a").exit(0);
+    place
+        .run("release b.csv --after a --to b")
+        .exit(1)
+        .says("have another visit, and 126 the same: was visit numbered anew?");
+    place.run("release b.csv --policy p.toml --to b --key a.key").exit(0);
+    let compared = "compare a b --input a.csv --input b.csv --row visit --format json";
+    assert_eq!(place.run(compared).exit(1).json()["verdict"], json!("broken"), "the files alone pair rows");
+}
+
+/// Rows without a person cannot be followed, which is said at once.
+#[test]
+fn rows_without_a_person_are_told_at_once() {
+    let place = Place::new();
+    place.write("p.toml", policy("mondrian", Also::Nothing));
+    let mut random = ChaCha8Rng::seed_from_u64(14);
+    let text = csv(&of_people(&mut random, 0..30, 0)) + ",0,30,1000,flu,nobody\n";
+    place.write("a.csv", text);
+    let ran = place.run("release a.csv --policy p.toml --to a");
+    assert!(
+        ran.err.contains("1 row of it names no person by `person`, so no release can follow it"),
+        "{ran:?}"
+    );
+    place
+        .run("release a.csv --policy p.toml --to b --suppression-limit 1")
+        .exit(2)
+        .says("--suppression-limit");
 }

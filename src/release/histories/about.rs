@@ -86,27 +86,12 @@ pub(super) fn matching<'a>(
         check_type(releases, column)?;
     }
     let dates = dates_of(releases, same)?;
-    let is_generalized = |date: &&String| {
-        let mut roles = releases.iter().filter_map(|release| release.roles.get(*date));
-        roles.all(|role| *role == Role::Quasi)
-    };
-    let generalized_dates = dates.iter().filter(is_generalized).cloned().collect();
     check_changes(releases, &same.changes)?;
     let compared = compared_in(releases);
     compared.iter().flatten().try_for_each(|column| check_type(releases, column))?;
     let row_is_named = !same.row.is_empty();
     let (changes, changes_are_unknown) = (same.changes.clone(), same.changes_are_unknown);
-    Ok(Matching {
-        person,
-        row,
-        row_is_named,
-        changes,
-        compared,
-        changes_are_unknown,
-        dates,
-        generalized_dates,
-        key,
-    })
+    Ok(Matching { person, row, row_is_named, changes, compared, changes_are_unknown, dates, key })
 }
 
 /// Returns the columns that releases show as they are, by the releases that do; those of one release are compared with nothing, but
@@ -173,7 +158,8 @@ pub(super) fn check_type(releases: &[&About], column: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the released columns whose values tell that a row was not in an input.
+/// Returns the released columns whose values tell that a row was not in an input: those named, or the dates that are released as they
+/// are. Files do not show row by row what is generalized.
 fn dates_of(releases: &[&About], same: &SamePeople) -> Result<Vec<String>> {
     let is_released = |name: &String| releases.iter().any(|release| release.roles.contains_key(name));
     let dates = match &same.dates {
@@ -185,7 +171,7 @@ fn dates_of(releases: &[&About], same: &SamePeople) -> Result<Vec<String>> {
         },
         None => releases
             .iter()
-            .flat_map(|release| &release.times)
+            .flat_map(|release| release.as_they_are().filter(|name| release.times.contains(*name)))
             .cloned()
             .collect::<BTreeSet<_>>()
             .into_iter()

@@ -44,16 +44,21 @@ impl Chain {
                 MOST_RELEASES - 1
             )));
         }
-        linked(places, &run.stop)?;
+        let records = linked(places, &run.stop)?;
         let mut opened: Vec<Opened> = Vec::with_capacity(places.len());
         let mut last = None;
-        for place in places {
+        for (place, public) in places.iter().zip(records) {
             let compared = Compared { place: place.clone(), input: None };
             let (release, private) = Opened::open(run, &compared).await?.ok_or_else(|| {
-                Error::policy(
-                    "its policy has no `[history]`, so that no release can follow it; release it again",
-                )
-                .at(place.out().to_string())
+                let why = match public.history {
+                    None => {
+                        "its policy has no `[history]`, so that no release can follow it; release it again"
+                    }
+                    Some(_) => {
+                        "its private record is missing, or of another release; name it with --after-private"
+                    }
+                };
+                Error::policy(why).at(place.out().to_string())
             })?;
             opened.push(release);
             last = Some(private);

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::input::{Loaded, PolicySource, Source};
 use crate::release::histories::NotShown;
 use crate::release::publish::place::Place;
+use crate::release::publish::{digest, disk};
 use crate::release::{Followed, Released, release, release_after};
 use crate::verify::histories::MOST_RELEASES;
 
@@ -64,6 +65,9 @@ pub async fn replay(
     let folder = TemporaryFolder::new().context(DOING)?;
     let place =
         |name: &str| Ok(Place::beside(&folder.path().join(name))?.with_key(Some(folder.path().join("key"))));
+    // A key from the seed, so that the same life gives the same releases.
+    let of_seed = digest::of_bytes(format!("kanon plan {}", life.seed).as_bytes());
+    disk::write_private_new(&folder.path().join("key"), &format!("{of_seed}\n")).context(DOING)?;
     // All may wait.
     let mut followed =
         Followed { suppression_limit: Some(1.0), accept_new_people: true, ..Followed::default() };
@@ -73,10 +77,13 @@ pub async fn replay(
         let source = Source::table(format!("version {}", number + 1), rows.into_view());
         let at = place(&format!("release_{number}"))?;
         if number == 0 {
-            let released = release(run, source, policy, &at, false).await?;
+            let released = release(run, source, policy, &at, false)
+                .await
+                .map_err(|error| error.at("the first release"))?;
             versions.push(Version::of(&released, &released));
         } else {
-            let alone = release(run, source.clone(), policy, &place("alone")?, true).await?;
+            let alone = release(run, source.clone(), policy, &place("alone")?, true).await;
+            let alone = alone.map_err(|error| error.at(format!("release {} by itself", number + 1)))?;
             match release_after(run, source, &followed, None, &at, false).await {
                 Ok(released) => versions.push(Version::of(&released, &alone)),
                 Err(error) if error.kind() == ErrorKind::Unmet => {

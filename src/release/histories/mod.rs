@@ -175,11 +175,15 @@ fn matching_of(releases: &[Opened], same: &SamePeople) -> Result<Matching> {
     };
     let as_recorded = history.same_people();
     for (shown, (other, _)) in recorded {
-        if other.key != history.key || other.same_people() != as_recorded {
-            let why =
-                format!("its pseudonyms are made in another way than those of {of}; give the inputs of both");
-            return Err(Error::policy(why).at(shown));
-        }
+        let other_in = if other.key != history.key {
+            "are made with another key"
+        } else if other.same_people() != as_recorded {
+            "name people, rows, dates or changes by other columns"
+        } else {
+            continue;
+        };
+        let why = format!("its pseudonyms {other_in} than those of {of}; give the inputs of both");
+        return Err(Error::policy(why).at(shown));
     }
     if !same.is_part_of(&as_recorded) {
         let why = "the rows of a private record are matched as its policy says, and not in another way; give the inputs";

@@ -158,7 +158,7 @@ impl LevelClasses {
 }
 
 /// Memory ends long before numbers do.
-fn number_of(place: usize) -> u32 {
+pub(super) fn number_of(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 

@@ -25,7 +25,7 @@ use crate::release::apply::{self, ClassKeys, ClassNumbers};
 use crate::release::histories::about::About;
 use crate::release::histories::chain::Chain;
 use crate::release::histories::next_classes::{
-    LabelsOfColumns, LevelClasses, Numbered, OpenEnds, earlier_classes, new_classes,
+    LabelsOfColumns, LevelClasses, Numbered, OpenEnds, earlier_classes, new_classes, number_of,
 };
 use crate::release::histories::next_plan::Next;
 use crate::release::histories::row_numbers::number_of_row;
@@ -60,7 +60,6 @@ pub(in crate::release) async fn plan(
     chain.check(&about, loaded)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "next release"));
     let mut shown = chain.shown(&loaded.session, run).await?;
-    chain.check_safe(&loaded.session, &shown, run).await?;
     let mut numbered = Numbered::default();
     let of_release = earlier_classes(&loaded.policy, &shown, &mut numbered)?;
     let earlier = numbered.labels.len();
@@ -212,7 +211,7 @@ impl NextRelease {
         for (at, track) in tracks.iter().enumerate() {
             let before = at.checked_sub(1).map(|before| &tracks[before]);
             history += u32::from(before.is_some_and(|before| before.history != track.history));
-            let next = numbers.len() as u32;
+            let next = number_of(numbers.len());
             let person = *numbers.entry(track.person).or_insert(next);
             let class = track.shown.and_then(|(place, class)| {
                 shows.of_release.get(place)?.get(usize::try_from(class).ok()?).copied()
@@ -359,6 +358,7 @@ impl NextRelease {
                 break;
             }
         }
+        chain.check_safe(&loaded.session, shown, run).await?;
         let dates = &chain.matching.dates;
         let window = match dates.is_empty() {
             true => String::new(),

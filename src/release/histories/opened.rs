@@ -19,7 +19,6 @@ use crate::release::histories::Compared;
 use crate::release::histories::about::About;
 use crate::release::histories::recorded::refused;
 use crate::release::kind::{Content, Records, kind_row};
-use crate::release::publish::digest;
 use crate::release::publish::key_file::KeyFile;
 use crate::release::publish::local_release::{LocalRelease, Needed};
 use crate::release::publish::record::{HistoryRecord, PrivateRecord, PublicRecord, RecodingRecord};
@@ -71,20 +70,21 @@ impl Opened {
         let local = LocalRelease::read(&release.place, Needed::All, &run.stop)?;
         let public = checked_record(local.out()).map_err(|error| local.named(error).at(&shown))?;
         let missing = || {
-            let why =
-                format!("the private record {} is missing, or of another release", local.private_place());
+            let why = format!(
+                "the private record {} is missing, or of another release; name it (--private)",
+                local.private_place()
+            );
             Error::policy(why).at(&shown)
         };
         let private = local.private_record(&public)?;
-        let named = public.history.as_ref().map(|history| &history.digest);
         if let Some(history) = private.as_ref().and_then(|private| private.history.as_ref())
-            && named != Some(&history.digest()?)
+            && !public.names_rows(history)?
         {
             return Err(refused().at(shown));
         }
         let Some(input) = &release.input else {
             // Whoever names it wants it to be read.
-            if named.is_none() || private.is_none() && !release.place.is_apart() {
+            if public.history.is_none() || private.is_none() && !release.place.has_secrets() {
                 return Ok(None);
             }
             let private = private.ok_or_else(missing)?;
@@ -108,9 +108,7 @@ impl Opened {
     ) -> Result<Self> {
         let history = private.history.clone().ok_or_else(refused)?;
         let key = KeyFile::of_release(&release.place, &history.key)?;
-        if !history.is_sealed_with(key.key())?
-            || history.policy != digest::of_bytes(private.policy.as_bytes())
-        {
+        if !history.is_sealed_with(key.key())? || history.policy != private.policy_digest()? {
             return Err(refused());
         }
         let (key_file, key) = (key.path().to_path_buf(), key.key().clone());

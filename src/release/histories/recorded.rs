@@ -15,7 +15,6 @@ use crate::release::histories::about::{About, matching};
 use crate::release::histories::opened::expected;
 use crate::release::histories::{SamePeople, views};
 use crate::release::kind::{Content, Records};
-use crate::release::publish::digest;
 use crate::release::publish::key_file::KeyFile;
 use crate::release::publish::record::{HistoryColumn, HistoryModel, HistoryRecord};
 use crate::release::written_columns::as_texts;
@@ -40,7 +39,8 @@ impl HistoryRecord {
     }
 }
 
-/// Returns the rows of a release that was verified by pseudonyms under a key, if its policy has `[history]`.
+/// Returns the rows of a release that was verified by pseudonyms under a key, if its policy has `[history]`: still without the digest of the
+/// policy and the seal.
 ///
 /// # Errors
 /// A policy error if the release shows no classes, or if `[history]` does not fit its input; a data error when reading fails or memory
@@ -90,10 +90,10 @@ pub(in crate::release) async fn recorded(
         counted: model.column,
         lasting: model.lasting.and_then(|name| rows.lasting().iter().position(|known| known == name)),
     });
-    let record = HistoryRecord {
+    Ok(Some(HistoryRecord {
         key: key.id()?,
         seal: String::new(),
-        policy: digest::of_bytes(again.policy.spec.text().as_bytes()),
+        policy: String::new(),
         person: column(&matching.person)?,
         row: columns(&matching.row)?,
         row_is_named: matching.row_is_named,
@@ -109,8 +109,7 @@ pub(in crate::release) async fn recorded(
         after,
         new_classes,
         rows: STANDARD.encode(lines),
-    };
-    record.sealed(key).map(Some)
+    }))
 }
 
 /// Returns which class shows each row of a release that follows others; `None` for one that does not.

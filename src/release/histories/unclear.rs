@@ -84,6 +84,17 @@ pub(super) async fn people(
     for (names, rows) in abouts.windows(2).zip(shown.windows(2)) {
         let ([first, second], [before, after]) = (names, rows) else { continue };
         let found = histories::equal_rows([before, after], matching, &run.stop).await?;
+        if found.have_other_names() {
+            let row = matching.row.join(", ");
+            unclear.push(format!(
+                "of the rows of one person that are equal in the inputs of {} and {}, {} have another {row}, and {} the same: was {row} \
+                 numbered anew?",
+                first.shown,
+                second.shown,
+                found.of_another_name,
+                found.of_one_person - found.of_another_name
+            ));
+        }
         if found.are_of_others() {
             unclear.push(format!(
                 "of the rows that are equal in the inputs of {} and {}, {} have another person by `{person}`, and {} the same: does it \

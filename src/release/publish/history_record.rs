@@ -30,7 +30,7 @@ pub struct HistoryRecord {
     pub key: String,
     /// The HMAC-SHA-256 of all the rest under this key: only who has it can make such a record.
     pub seal: String,
-    /// The SHA-256 of the policy file's text, by which the next release is made.
+    /// The SHA-256 of the policy's text, the hierarchies and the merged trees, by which the next release is made.
     pub policy: String,
     /// The column that names the person of a row.
     pub person: HistoryColumn,
@@ -95,6 +95,15 @@ pub struct HistoryModel {
 }
 
 impl PublicRecord {
+    /// Returns whether a record of rows is the one that this one names, and follows the same releases.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub(crate) fn names_rows(&self, rows: &HistoryRecord) -> Result<bool> {
+        let named = self.history.as_ref().map(|named| (&named.digest, &named.after));
+        Ok(named == Some((&rows.digest()?, &rows.after)))
+    }
+
     /// Returns the digests of the public records of the releases that this one follows.
     pub(crate) fn follows(&self) -> &[String] {
         self.history.as_ref().map_or(&[], |history| &history.after)
@@ -111,11 +120,16 @@ impl HistoryRecord {
         Ok(digest::of_texts([&rest, rows]))
     }
 
-    /// Returns the same with its seal.
+    /// Returns the same of a policy with this digest.
     ///
     /// # Errors
     /// An internal error when it cannot be serialized.
-    pub(crate) fn sealed(self, key: &PseudonymKey) -> Result<Self> {
+    pub(crate) fn of_policy(self, policy: String, key: &PseudonymKey) -> Result<Self> {
+        Self { policy, ..self }.sealed(key)
+    }
+
+    /// Returns the same with its seal.
+    fn sealed(self, key: &PseudonymKey) -> Result<Self> {
         let open = Self { seal: String::new(), ..self };
         let (rest, rows) = open.parts()?;
         let seal = key.mac_of_texts([&rest, rows])?;

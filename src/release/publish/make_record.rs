@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::class::ClassSizes;
 use crate::engine::functions::random_key;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::{PolicySource, Source};
 use crate::measure::RISKS;
 use crate::measure::utility::Utility;
@@ -126,6 +126,36 @@ fn compared_with_input(policy: &Policy, verified: &Verified) -> Vec<ModelRecord>
     record.map(|record| ModelRecord { compared_with: Some("input".into()), ..record }).collect()
 }
 
+/// Returns the texts of the hierarchy files.
+fn hierarchies_of(given: &PolicySource<'_>) -> Result<BTreeMap<String, String>> {
+    let names = given.spec.hierarchy_files().into_iter();
+    names.map(|name| Ok((name.to_owned(), given.files.read(name)?))).collect()
+}
+
+/// Returns the digest of all that makes the policy of a private record.
+///
+/// # Errors
+/// An error if a hierarchy file cannot be read.
+pub(in crate::release) fn policy_digest(given: &PolicySource<'_>, policy: &Policy) -> Result<String> {
+    let merged = (merged_trees::recorded(policy)?, merged_trees::recorded_labels(policy));
+    digest_of(given.spec.text(), &hierarchies_of(given)?, (&merged.0, &merged.1))
+}
+
+type Texts = BTreeMap<String, String>;
+
+fn digest_of(policy: &str, hierarchies: &Texts, merged: (&Texts, &Texts)) -> Result<String> {
+    let text = serde_json::to_string(&(policy, hierarchies, merged));
+    let text = text.map_err(|_| Error::internal("record: a policy cannot be serialized"))?;
+    Ok(digest::of_bytes(text.as_bytes()))
+}
+
+impl PrivateRecord {
+    /// Returns the digest of its policy, as that of [`policy_digest`].
+    pub(in crate::release) fn policy_digest(&self) -> Result<String> {
+        digest_of(&self.policy, &self.hierarchies, (&self.merged, &self.merged_labels))
+    }
+}
+
 /// Builds the private record, for the publisher only.
 #[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
 pub(in crate::release) fn private_record(
@@ -143,8 +173,6 @@ pub(in crate::release) fn private_record(
 ) -> Result<PrivateRecord> {
     let verified = &judged.verified;
     let key: [u8; 32] = random_key()?;
-    let hierarchies =
-        given.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), given.files.read(name)?)));
     let files = input.objects().iter().map(|file| {
         let hmac_sha256 = digest::keyed(file.path(), &key).map_err(|error| error.at(file.place()))?;
         Ok(InputRecord { hmac_sha256, path: file.recorded()?, bytes: file.bytes() })
@@ -153,7 +181,7 @@ pub(in crate::release) fn private_record(
         format: FORMAT,
         release: public.digest.clone(),
         policy: given.spec.text().to_owned(),
-        hierarchies: hierarchies.collect::<Result<_>>()?,
+        hierarchies: hierarchies_of(given)?,
         merged: merged_trees::recorded(policy)?,
         merged_labels: merged_trees::recorded_labels(policy),
         input: input.name().to_owned(),

@@ -161,6 +161,17 @@ impl Place {
         Ok(found.text()?.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
+    /// Returns whether there is a file for the private record on this machine, or somebody named it or the key.
+    pub(crate) fn has_secrets(&self) -> bool {
+        let private = self.private().and_then(Address::local);
+        self.names_secrets() || private.is_some_and(Path::is_file)
+    }
+
+    /// Returns whether somebody named the private record or the key.
+    fn names_secrets(&self) -> bool {
+        self.named_key().is_some() || self.is_apart && self.private.is_some()
+    }
+
     /// Returns the same place with absolute paths.
     ///
     /// # Errors

@@ -63,23 +63,17 @@ pub(super) fn time_of(schema: &Schema, name: &str) -> Result<Expr> {
 }
 
 /// The least and the greatest value of dates in each input, among the rows that have a person.
-pub(super) struct Dates<'a> {
-    /// Their names.
-    names: &'a [String],
+pub(super) struct Dates {
     /// Of each input, and each of the dates that it has with a value.
     ranges: Vec<Vec<(usize, [ScalarValue; 2])>>,
 }
 
-impl<'a> Dates<'a> {
+impl Dates {
     /// Reads the range of each date column in every release. A column has the same type in all of them.
     ///
     /// # Errors
     /// A data error when reading fails.
-    pub(super) async fn read(
-        releases: &[&ShownRows<'_>],
-        names: &'a [String],
-        stop: &CancelToken,
-    ) -> Result<Self> {
+    pub(super) async fn read(releases: &[&ShownRows<'_>], stop: &CancelToken) -> Result<Self> {
         let mut ranges = Vec::with_capacity(releases.len());
         for release in releases {
             let mut of_input = Vec::new();
@@ -89,18 +83,17 @@ impl<'a> Dates<'a> {
             }
             ranges.push(of_input);
         }
-        Ok(Self { names, ranges })
+        Ok(Self { ranges })
     }
 
-    /// Returns the expression of a word with a bit for each input in which a row of a release was not, as these of
-    /// its dates tell.
+    /// Returns the expression of a word with a bit for each input in which a row of a release was not, as its dates tell.
     ///
     /// # Errors
     /// When the plan cannot be built.
-    pub(super) fn not_in(&self, release: &ShownRows<'_>, of: impl Fn(&String) -> bool) -> Result<Expr> {
+    pub(super) fn not_in(&self, release: &ShownRows<'_>) -> Result<Expr> {
         let mut inputs = lit(0u64);
         for (place, ranges) in self.ranges.iter().enumerate() {
-            let there = ranges.iter().filter(|(at, _)| release.dates.contains(at) && of(&self.names[*at]));
+            let there = ranges.iter().filter(|(at, _)| release.dates.contains(at));
             let outside = there.map(|(at, [least, most])| {
                 let date = || column(date_name(*at));
                 date().lt(lit(least.clone())).or(date().gt(lit(most.clone())))

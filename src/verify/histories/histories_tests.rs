@@ -105,21 +105,13 @@ struct Judged {
     rows: Vec<Vec<Option<Row>>>,
 }
 
-/// Whether two rows of one person may be one that changed: no release has both, and the days do not tell why.
-fn may_be_one(releases: &[Release], tells: bool, one: &[Option<Row>], other: &[Option<Row>]) -> bool {
-    let tells_why = |row: &[Option<Row>], place: usize| {
-        tells && row.iter().flatten().all(|copy| releases[place].excludes(copy[4]))
-    };
-    let places = || 0..releases.len();
-    places().all(|place| one[place].is_none() || other[place].is_none())
-        && places().any(|place| {
-            one[place].is_some() && !tells_why(other, place)
-                || other[place].is_some() && !tells_why(one, place)
-        })
+/// Whether two rows of one person may be one that changed: no release has both.
+fn may_be_one(one: &[Option<Row>], other: &[Option<Row>]) -> bool {
+    one.iter().zip(other).all(|(one, other)| one.is_none() || other.is_none())
 }
 
 /// Joins rows that were matched by their values, of people who never have more than one; returns the people with rows that may be one.
-fn joined(releases: &[Release], tells: bool, rows: Vec<Vec<Option<Row>>>) -> (Vec<Vec<Option<Row>>>, u64) {
+fn joined(releases: &[Release], rows: Vec<Vec<Option<Row>>>) -> (Vec<Vec<Option<Row>>>, u64) {
     let mut by_person: BTreeMap<&str, Vec<Vec<Option<Row>>>> = BTreeMap::new();
     for row in rows {
         by_person.entry(row.iter().flatten().next().unwrap()[0].unwrap()).or_default().push(row);
@@ -132,15 +124,14 @@ fn joined(releases: &[Release], tells: bool, rows: Vec<Vec<Option<Row>>>) -> (Ve
             .enumerate()
             .flat_map(|(at, one)| of_person[..at].iter().map(move |other| (one, other)));
         if (0..releases.len()).any(|place| count(place) > 1) {
-            unmatched +=
-                u64::from(pairs.into_iter().any(|(one, other)| may_be_one(releases, tells, one, other)));
+            unmatched += u64::from(pairs.into_iter().any(|(one, other)| may_be_one(one, other)));
             all.extend(of_person);
             continue;
         }
         of_person.sort_by_key(|row| row.iter().position(Option::is_some));
         let mut found: Vec<Vec<Option<Row>>> = Vec::new();
         for row in of_person {
-            match found.iter_mut().find(|one| may_be_one(releases, tells, one, &row)) {
+            match found.iter_mut().find(|one| may_be_one(one, &row)) {
                 Some(one) => one.iter_mut().zip(row).for_each(|(one, copy)| *one = one.or(copy)),
                 None => found.push(row),
             }
@@ -150,18 +141,17 @@ fn joined(releases: &[Release], tells: bool, rows: Vec<Vec<Option<Row>>>) -> (Ve
     (all, unmatched)
 }
 
-/// Returns the people with rows in this input and before it, but none in both, though one may be another that changed.
-fn with_other_rows(releases: &[Release], tells: bool, rows: &[Vec<Option<Row>>], place: usize) -> u64 {
+/// Returns the people with rows in this input and before it, but none in both.
+fn with_other_rows(rows: &[Vec<Option<Row>>], place: usize) -> u64 {
     let person = |row: &Vec<Option<Row>>| row.iter().flatten().next().unwrap()[0];
     let people: BTreeSet<Option<&str>> = rows.iter().map(person).collect();
     let has_others = |who: &&Option<&str>| {
         let was = |row: &[Option<Row>]| row[..place].iter().any(Option::is_some);
-        let of_person = || rows.iter().filter(|row| person(row) == **who);
-        let may_be = |one: &Vec<Option<Row>>, other: &Vec<Option<Row>>| {
-            was(one) && other[place].is_some() && may_be_one(releases, tells, one, other)
-        };
-        of_person().all(|row| !was(row) || row[place].is_none())
-            && of_person().any(|one| of_person().any(|other| may_be(one, other)))
+        let is = |row: &[Option<Row>]| row[place].is_some();
+        let of_person: Vec<_> = rows.iter().filter(|row| person(row) == **who).collect();
+        of_person.iter().any(|row| was(row))
+            && of_person.iter().any(|row| is(row))
+            && !of_person.iter().any(|row| was(row) && is(row))
     };
     people.iter().filter(has_others).count() as u64
 }
@@ -194,10 +184,9 @@ fn brute_force(
         }
     }
     if !by_visit {
-        (rows, found.counts.unmatched) = joined(releases, tells, rows);
+        (rows, found.counts.unmatched) = joined(releases, rows);
     }
-    let with_other_rows: Vec<u64> =
-        (1..releases.len()).map(|place| with_other_rows(releases, tells, &rows, place)).collect();
+    let with_other_rows: Vec<u64> = (1..releases.len()).map(|place| with_other_rows(&rows, place)).collect();
     let mut histories: BTreeMap<Vec<String>, Judged> = BTreeMap::new();
     let mut everybody = BTreeSet::new();
     for row in rows {
@@ -342,7 +331,6 @@ async fn judged(releases: &[Release], by_visit: bool, tells: bool, changes: bool
         compared: vec![names(&["disease"])],
         changes_are_unknown: !known,
         dates,
-        generalized_dates: Vec::new(),
         key,
     };
     let mut shown = Vec::new();

@@ -15,7 +15,8 @@
 //! sorted by history and release               -> verdict     counted like classes (`judge.rs`)
 //! ```
 //! Both sorts spill. A row that is not shown was suppressed or was not there, and no file tells which, unless a date of the row that is
-//! released as it is lies outside of those of the input (`dates.rs`): then it was not there.
+//! released as it is lies outside of those of the input (`dates.rs`): then it was not there. A date that is generalized tells no rows of
+//! one class apart.
 //!
 //! Who knows whose rows changed since a release showed them tells these from the others, so that they are another history
 //! ([`Matching::compared`]).
@@ -92,8 +93,6 @@ pub(crate) struct Matching {
     pub(crate) changes_are_unknown: bool,
     /// The columns whose values tell that a row was not in an input, where they lie outside of its values.
     pub(crate) dates: Vec<String>,
-    /// Those that every release generalizes: no file tells the rows of a class apart by them.
-    pub(crate) generalized_dates: Vec<String>,
     /// The key of the pseudonyms of people, rows and values.
     pub(crate) key: PseudonymKey,
 }

@@ -33,16 +33,13 @@ use crate::progress::CancelToken;
 const RELEASE: &str = "kanon_release";
 
 /// The inputs in which a row was not, as its dates tell.
-const NOT_IN: &str = "kanon_not_in";
-
-/// Those of them of which the files tell: by dates that are released as they are.
 const TOLD: &str = "kanon_told";
 
 /// The class that shows a row, and what else is known of it.
 const CLASS: [&str; 2] = ["kanon_class", "kanon_elsewhere"];
 
 /// What is read of each row before the values that are compared, and those that are judged.
-const READ: usize = ROW.len() + CLASS.len() + 3;
+const READ: usize = ROW.len() + CLASS.len() + 2;
 
 /// Of each row in each release that shows it: its history as two hashes, the place of the release, the person as two hashes,
 /// the class, and the pattern: a bit for each release that shows the row. Values follow.
@@ -80,7 +77,7 @@ pub struct ReturningPeople {
     pub here: u64,
     /// Those who are in both.
     pub both: u64,
-    /// Those of them who have none of the rows that they had before, and no date that tells why.
+    /// Those of them who have none of the rows that they had before.
     pub with_other_rows: u64,
 }
 
@@ -190,15 +187,14 @@ async fn all_rows(
     views: &[usize],
     stop: &CancelToken,
 ) -> Result<(SendableRecordBatchStream, usize)> {
-    let dates = Dates::read(releases, &matching.dates, stop).await?;
+    let dates = Dates::read(releases, stop).await?;
     let width = releases.iter().map(|release| release.width).max().unwrap_or_default();
     let mut all = Vec::with_capacity(releases.len());
     for (place, (release, view)) in (0u64..).zip(releases.iter().zip(views)) {
         let mut columns: Vec<Expr> = ROW.map(column).to_vec();
         let classes = [class_name(*view), elsewhere_name(*view)].into_iter().zip(CLASS);
         columns.extend(classes.map(|(name, class)| column(name).alias(class)));
-        columns.push(dates.not_in(release, |_| true)?.alias(NOT_IN));
-        columns.push(dates.not_in(release, |date| !matching.generalized_dates.contains(date))?.alias(TOLD));
+        columns.push(dates.not_in(release)?.alias(TOLD));
         columns.push(lit(place).alias(RELEASE));
         columns.extend((0..matching.compared.len()).map(|at| column(compared_name(at))));
         columns.extend((0..width).map(|at| match at < release.width {
@@ -234,8 +230,8 @@ struct Tracer<'a, T> {
     copies: Vec<Vec<Copy>>,
     /// The rows of the person, where they are matched by their values.
     tracks: Vec<Track>,
-    /// The places of the rows of the person.
-    rows: Vec<(u64, u64)>,
+    /// Of each row of the person a bit for each input that has it.
+    rows: Vec<u64>,
     /// The values of all these copies: those that are compared, and those that are judged.
     values: Vec<Option<u64>>,
     /// Whether a row of the person is shown.
@@ -268,7 +264,7 @@ impl<'a, T: Tracks> Tracer<'a, T> {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = numbers(batch)?;
         let (first, values) = columns.split_at(READ);
-        let [person_a, person_b, row_hash, class_a, class_b, not_in, told, release] = first else {
+        let [person_a, person_b, row_hash, class_a, class_b, told, release] = first else {
             return Err(lost());
         };
         for row in 0..batch.num_rows() {
@@ -286,7 +282,6 @@ impl<'a, T: Tracks> Tracer<'a, T> {
             self.copies[place].push(Copy {
                 row: key.1,
                 class,
-                not_in: not_in.value(row),
                 told: told.value(row),
                 values: self.values.len(),
             });
@@ -349,7 +344,7 @@ impl<'a, T: Tracks> Tracer<'a, T> {
 
     fn see(&mut self, track: &Track) {
         let Some((person, _)) = self.open else { return };
-        self.rows.push(track.places());
+        self.rows.push(track.inputs());
         self.is_person_shown |= self.sink.see(person, track, &self.values, self.matching);
     }
 }
@@ -365,7 +360,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Reads what releases show of a row. `told` are inputs in which it was not, as the files tell.
+    /// Reads what releases show of a row. `told` are inputs in which it was not, as its dates tell.
     fn of(
         copies: &[Option<Copy>],
         values: &[Option<u64>],

@@ -281,7 +281,9 @@ fn releases_and_their_verification() {
             "verify --chain followed next --input in.parquet --input in.parquet",
         ],
     );
-    fs::remove_file(place.path("followed.key")).unwrap();
+    for name in ["followed", "next"] {
+        fs::remove_file(place.path(&format!("{name}.private.json"))).unwrap();
+    }
     chains.extend(run(&place, &["verify --chain followed next"]));
     agrees("verify --chain", &chains);
 }
