@@ -54,10 +54,6 @@ impl<'a> ShownColumn<'a> {
         Ok(Self { column, ends, kept, extremes })
     }
 
-    pub(crate) fn column(&self) -> &EncodedColumn {
-        self.column
-    }
-
     /// Returns the label of a region, which [`open`](Self::open) must still be applied to.
     ///
     /// # Errors

@@ -243,7 +243,7 @@ impl LabelsOfColumns {
 
 /// Labels without ends at the least or the greatest value that is shown.
 pub(super) struct OpenEnds<'a> {
-    columns: Vec<ShownColumn<'a>>,
+    columns: Vec<(&'a EncodedColumn, ShownColumn<'a>)>,
 }
 
 impl<'a> OpenEnds<'a> {
@@ -254,7 +254,8 @@ impl<'a> OpenEnds<'a> {
     pub(super) fn of(policy: &Policy, classes: &'a ClassTable, shown: &BTreeSet<usize>) -> Result<Self> {
         let column = |at: usize| {
             let codes = shown.iter().map(|base| classes.code(classes.base(), *base, at));
-            ShownColumn::of_codes(&classes.columns()[at], codes, policy.spec.output.ends())
+            let column = &classes.columns()[at];
+            Ok((column, ShownColumn::of_codes(column, codes, policy.spec.output.ends())?))
         };
         Ok(Self { columns: policy.released_quasi().map(column).collect::<Result<_>>()? })
     }
@@ -264,8 +265,8 @@ impl<'a> OpenEnds<'a> {
     /// # Errors
     /// An internal error for a label that is none.
     pub(super) fn open(&self, labels: &Labels) -> Result<Labels> {
-        let open = |(text, shown): (&Option<String>, &ShownColumn<'_>)| {
-            let hierarchy = shown.column().hierarchy();
+        let open = |(text, (column, shown)): (&Option<String>, &(&EncodedColumn, ShownColumn<'_>))| {
+            let hierarchy = column.hierarchy();
             if !hierarchy.has_intervals() {
                 return Ok(text.clone());
             }
