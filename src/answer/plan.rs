@@ -9,7 +9,6 @@ use crate::engine::Run;
 use crate::error::Result;
 use crate::input::{PolicySource, Source, open};
 use crate::plural::{grouped, individuals, percent, plural};
-use crate::policy::{PolicySpec, SetKey};
 use crate::release::histories::{Life, NotShown, Version, replay};
 use crate::render::{Document, Table, Weight};
 
@@ -51,7 +50,7 @@ pub async fn plan(
     let each = ks.into_iter().map(Some).chain(is_as_it_is);
     for k in each {
         let spec = match k {
-            Some(k) => PolicySpec::parse(&SetKey::all(&[format!("k={k}").parse()?], policy.spec.text())?)?,
+            Some(k) => policy.spec.with_key(&format!("k={k}"))?,
             None => policy.spec.clone(),
         };
         let policy = PolicySource { spec: &spec, files: policy.files };

@@ -46,8 +46,8 @@ pub struct ChainedRelease {
     pub models: Vec<String>,
 }
 
-/// Verifies releases each of which follows all those before it: each by itself, with its input if `inputs` are given, then that it
-/// names those before it as they are, and their histories where the private records and the key of the pseudonyms are.
+/// Verifies a chain of releases, in which each one follows all the earlier ones. Checks that the links are intact, then each release
+/// by itself (against its input, if `inputs` are given), and judges the histories if the private records and their key are at hand.
 ///
 /// # Errors
 /// A policy error for releases that do not follow one another; an unmet error that says what is wrong; a data error when it cannot be
@@ -68,7 +68,7 @@ pub async fn verify_chain(run: &Run, places: &[Place], inputs: &[Source]) -> Res
             models: verified.models.iter().map(|model| model.model.clone()).collect(),
         });
     }
-    // Without their records and their key, histories are only counted for whoever has these.
+    // An outsider has neither private records nor a key. Anybody who has them expects the histories to be counted.
     let is_asked = !inputs.is_empty() || places.iter().any(Place::has_secrets);
     let (judged, not_counted) = match judged(run, places).await {
         Ok(judged) => (Some(judged), None),

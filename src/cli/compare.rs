@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Done;
+use super::inputs::one_each;
 use super::names::{Names, name};
 use datafusion_kanon::internals::answer::compare::compare;
 use datafusion_kanon::internals::release::histories::{Compared, SamePeople};
@@ -72,11 +73,7 @@ impl Compare {
         let key = self.key.as_ref().map(local_path).transpose()?;
         let count = self.releases.len();
         for (flag, given) in [("--input", self.input.len()), ("--private", self.private.len())] {
-            if given > 0 && given != count {
-                let why =
-                    format!("expected one for each of the {count} releases, in their order, found {given}");
-                return Err(Error::policy(why).at(flag));
-            }
+            one_each(flag, given, count, "releases")?;
         }
         let mut releases = Vec::with_capacity(count);
         for (at, out) in self.releases.iter().enumerate() {

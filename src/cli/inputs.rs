@@ -8,6 +8,18 @@ use datafusion_kanon::internals::input::files::STANDARD_INPUT;
 use datafusion_kanon::records::PublicRecord;
 use datafusion_kanon::{CancelToken, Error, Input, Result};
 
+/// Checks that a flag was repeated once for each release, or not given.
+///
+/// # Errors
+/// A policy error that says `of_what` there are.
+pub(crate) fn one_each(flag: &str, found: usize, count: usize, of_what: &str) -> Result<()> {
+    if found == 0 || found == count {
+        return Ok(());
+    }
+    let why = format!("expected one for each of the {count} {of_what}, in their order, found {found}");
+    Err(Error::policy(why).at(flag))
+}
+
 /// INPUT of a command.
 #[derive(Debug, Args)]
 pub(crate) struct Inputs {

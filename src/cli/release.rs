@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::inputs::Inputs;
+use super::inputs::{Inputs, one_each};
 use super::source::{PolicyFile, PrivatePlace, Set};
 use super::{Done, Format, in_shell, without_controls};
 use datafusion_kanon::internals::answer::release::{ReleaseAnswer, UnchangedAnswer};
@@ -275,13 +275,8 @@ fn check_report(path: &Path, place: &Place, overwrite: bool) -> Result<()> {
 impl Release {
     /// Returns the places of the releases that this one follows.
     fn followed(&self) -> Result<Vec<Place>> {
-        let (count, private) = (self.after.len(), self.after_private.len());
-        if private > 0 && private != count {
-            let why = format!(
-                "expected one for each of the {count} releases of --after, in their order, found {private}"
-            );
-            return Err(Error::policy(why).at("--after-private"));
-        }
+        let count = self.after.len();
+        one_each("--after-private", self.after_private.len(), count, "releases of --after")?;
         let mut places = Vec::with_capacity(count);
         for (at, path) in self.after.iter().enumerate() {
             let out = Address::parse(path)?;

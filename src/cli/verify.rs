@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Done;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, one_each};
 use super::source::{PolicyFile, PrivatePlace, Set, release_note};
 use datafusion_kanon::internals::answer::verify::verify;
 use datafusion_kanon::internals::answer::verify_chain::verify_chain;
@@ -99,11 +99,7 @@ impl Verify {
             )
             .at("--chain"));
         }
-        if !self.input.is_empty() && self.input.len() != count {
-            let found = self.input.len();
-            let why = format!("expected one for each of the {count} releases, in their order, found {found}");
-            return Err(Error::policy(why).at("--input"));
-        }
+        one_each("--input", self.input.len(), count, "releases")?;
         let key = self.key.as_ref().map(local_path).transpose()?;
         let places =
             self.out.iter().map(|out| Ok(self.private.of(&named(out)?, None)?.with_key(key.clone())));

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use toml::{Table, Value};
 
+use super::PolicySpec;
 use super::keys::{join, not_too_deep, syntax};
 use crate::error::{Error, Result};
 
@@ -36,6 +37,17 @@ impl FromStr for SetKey {
             return Err(form());
         }
         Ok(Self { text: text.to_owned(), path: path_of(key)?, value: value_of(value)? })
+    }
+}
+
+impl PolicySpec {
+    /// Returns the policy with a key and its value, as [`SetKey`] reads them.
+    ///
+    /// # Errors
+    /// A policy error for a key that is none, and those of the policy.
+    #[doc(hidden)]
+    pub fn with_key(&self, key: &str) -> Result<Self> {
+        Self::parse(&SetKey::all(&[key.parse()?], self.text())?)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::plural::{individuals, plural};
-use crate::policy::{PolicySpec, SetKey};
+use crate::policy::PolicySpec;
 use crate::release::Followed;
 use crate::release::histories::about::{About, check_type, differing};
 use crate::release::histories::links::linked;
@@ -81,8 +81,7 @@ impl Chain {
     pub(in crate::release) fn policy(&self, spec: PolicySpec) -> Result<PolicySpec> {
         let Some(limit) = self.suppression_limit else { return Ok(spec) };
         let place = |error: Error| Error::policy(error.to_string()).at("--suppression-limit");
-        let set = [format!("suppression_limit={limit}").parse::<SetKey>()?];
-        SetKey::all(&set, spec.text()).and_then(|text| PolicySpec::parse(&text)).map_err(place)
+        spec.with_key(&format!("suppression_limit={limit}")).map_err(place)
     }
 
     /// Returns the file of the key of the pseudonyms.

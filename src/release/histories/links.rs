@@ -8,7 +8,7 @@ use crate::release::publish::place::Place;
 use crate::release::publish::record::PublicRecord;
 use crate::release::verify_folder::checked_record;
 
-/// Returns the public records of releases each of which follows all those before it.
+/// Checks that each release follows all the earlier ones, and returns their public records.
 ///
 /// # Errors
 /// A policy error for a release that follows one which is not before it, or does not follow one that is; an unmet error for a record

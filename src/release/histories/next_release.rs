@@ -347,7 +347,7 @@ impl NextRelease {
             let planned = ShownRows::read(&member, &chain.matching, &[None], &run.stop).await?;
             let all: Vec<&ShownRows<'_>> = shown.iter().chain([&planned]).collect();
             let Some(people) = chain.unsafe_people(&loaded.session, &all, run).await? else {
-                // Whoever is left out may have had the least or the greatest value.
+                // A row that was left out may have held the least or the greatest value.
                 if self.open_ends(&loaded.policy, classes)? {
                     continue;
                 }

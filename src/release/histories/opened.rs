@@ -83,7 +83,7 @@ impl Opened {
             return Err(refused().at(shown));
         }
         let Some(input) = &release.input else {
-            // Whoever names it wants it to be read.
+            // A record that is there, or was named, has to fit.
             if public.history.is_none() || private.is_none() && !release.place.has_secrets() {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! Why nobody can say which rows of several inputs are of one person, or one row: whole sentences.
+//! Explains, in whole sentences, why people or their rows cannot be matched across inputs.
 
 use crate::engine::Run;
 use crate::error::Result;
